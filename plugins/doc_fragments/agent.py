@@ -1,0 +1,30 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation of the options that say where the guest agent answers."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """The ``agent`` fragment."""
+
+    DOCUMENTATION = r"""
+options:
+  agent:
+    description:
+      - Where the guest agent in the sandbox's pod answers.
+    type: dict
+    suboptions:
+      port:
+        description:
+          - The agent's port in the pod.
+        type: int
+        default: 1024
+      address:
+        description:
+          - V(service) uses the sandbox's service name, and needs the cluster's DNS where the task runs.
+          - V(pod_ip) uses the pod's own address, and needs a route to the pod network where the task runs.
+        type: str
+        choices: [service, pod_ip]
+        default: service
+"""

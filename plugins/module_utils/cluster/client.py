@@ -1,0 +1,275 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Requests to the API server: bounded in time and size, plain dicts in and out, typed errors."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+import urllib.parse
+
+from .access import Access
+from .answers import error_from_answer
+from .deadline import SYSTEM_CLOCK, Clock, Deadline
+from .errors import ApiAnswerError, ApiTimeoutError, ApiUnreachableError
+from .resources import Body, Kind, ObjectRef
+from .transport import HAS_URLLIB3, open_pool
+
+if HAS_URLLIB3:
+    import urllib3
+    import urllib3.exceptions as failures
+
+#: The bound on one request unless a caller sets another; it cannot be switched off.
+REQUEST_TIMEOUT = 30.0
+
+#: The least bound that a caller may set.
+MINIMUM_REQUEST_TIMEOUT = 1.0
+
+#: The largest answer that is read: 64 MiB hold about 10,000 objects of 6 KiB.
+MAXIMUM_ANSWER = 64 * 1024 * 1024
+
+_CHUNK = 64 * 1024
+_MERGE_PATCH = "application/merge-patch+json"
+
+
+class Client:
+    """Speaks to one API server. Safe to share between threads."""
+
+    def __init__(
+        self, access: Access, request_timeout: float = REQUEST_TIMEOUT, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self.access = access
+        self.clock = clock
+        self._request_timeout = max(MINIMUM_REQUEST_TIMEOUT, request_timeout)
+        self._pool = open_pool(access)
+
+    def __enter__(self) -> t.Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._pool.clear()
+
+    def get(self, ref: ObjectRef, deadline: Deadline | None = None) -> Body:
+        """Read one object."""
+        return self._request("GET", ref.path, str(ref), deadline)
+
+    def list(
+        self, kind: Kind, namespace: str, *, label_selector: str | None = None, deadline: Deadline | None = None
+    ) -> Body:
+        """Read all objects of a kind in a namespace, with the list's own metadata."""
+        query = {"labelSelector": label_selector} if label_selector else None
+        return self._request("GET", kind.collection(namespace), f"{kind.plural} in {namespace}", deadline, query=query)
+
+    def create(self, ref: ObjectRef, body: Body, deadline: Deadline | None = None, *, dry_run: bool = False) -> Body:
+        """Create an object; a lost answer raises with ``sent`` set and is never repeated here."""
+        query = {"dryRun": "All"} if dry_run else None
+        path = ref.kind.collection(ref.namespace)
+        return self._request("POST", path, str(ref), deadline, query=query, body=body)
+
+    def patch(self, ref: ObjectRef, body: Body, deadline: Deadline | None = None) -> Body:
+        """Change an object by a JSON merge patch (RFC 7386)."""
+        return self._request("PATCH", ref.path, str(ref), deadline, body=body, content_type=_MERGE_PATCH)
+
+    def delete(self, ref: ObjectRef, deadline: Deadline | None = None, *, uid: str | None = None) -> Body:
+        """Delete an object; with ``uid`` only that very one (409 when another stands under the name)."""
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}} if uid else None
+        return self._request("DELETE", ref.path, str(ref), deadline, body=body)
+
+    def watch(
+        self, ref: ObjectRef, resource_version: str, deadline: Deadline
+    ) -> t.Generator[dict[str, t.Any], None, None]:
+        """The events of one object after a resourceVersion, until the server or the deadline ends the watch.
+
+        Yields:
+            Watch events as the server sends them (``type`` and ``object``).
+
+        Raises:
+            As every request; ApiTimeoutError when nothing has come for as long as one request may take.
+        """
+        query = {
+            "watch": "true",
+            "fieldSelector": f"metadata.name={ref.name}",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(int(deadline.remaining()) + 1),
+        }
+        answer = self._open("GET", ref.kind.collection(ref.namespace), str(ref), deadline, query, None, "")
+        try:
+            yield from _events(answer, str(ref))
+        except _failures() as error:
+            raise self._unanswered("GET", str(ref), error, sent=True) from None
+        finally:
+            # A watch that has been left cannot serve another request: its connection is closed, not returned.
+            answer.close()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        subject: str,
+        deadline: Deadline | None,
+        *,
+        query: dict[str, str] | None = None,
+        body: Body | None = None,
+        content_type: str = "application/json",
+    ) -> Body:
+        bound = Deadline(self._bound(deadline), self.clock)
+        answer = self._open(method, path, subject, bound, query, body, content_type)
+        document = _document(self._read(answer, method, subject, bound))
+        if document is None:
+            raise ApiAnswerError(
+                f"{method} {subject}: the answer from {self.access.server} is no JSON object.",
+                sent=True,
+                object=subject,
+                next_step="Check that the address is a Kubernetes API server.",
+            )
+        return document
+
+    def _open(
+        self,
+        method: str,
+        path: str,
+        subject: str,
+        deadline: Deadline,
+        query: dict[str, str] | None,
+        body: Body | None,
+        content_type: str,
+    ) -> urllib3.BaseHTTPResponse:
+        """Send a request and return its answer with the body unread; answers of 300 and above raise."""
+        url = self.access.server + path + ("?" + urllib.parse.urlencode(query) if query else "")
+        headers = self._headers()
+        data = None
+        if body is not None:
+            data = json.dumps(body, separators=(",", ":")).encode()
+            headers["Content-Type"] = content_type
+        seconds = self._bound(deadline)
+        try:
+            answer = self._pool.request(
+                method,
+                url,
+                body=data,
+                headers=headers,
+                timeout=urllib3.Timeout(connect=seconds, read=seconds),
+                redirect=False,
+                retries=False,
+                preload_content=False,
+            )
+        except _failures() as error:
+            raise self._unanswered(method, subject, error, sent=_may_have_been_sent(error)) from None
+        if answer.status >= 300:
+            content = self._read(answer, method, subject, Deadline(seconds, self.clock))
+            raise error_from_answer(
+                method, path, subject, answer.status, answer.headers, content, self.clock.now()
+            ) from None
+        return answer
+
+    def _read(self, answer: urllib3.BaseHTTPResponse, method: str, subject: str, bound: Deadline) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        try:
+            for part in answer.stream(_CHUNK):
+                parts.append(part)
+                size += len(part)
+                if size > MAXIMUM_ANSWER:
+                    answer.close()
+                    raise ApiAnswerError(
+                        f"{method} {subject}: the answer is larger than {MAXIMUM_ANSWER} bytes.",
+                        sent=True,
+                        object=subject,
+                    )
+                if bound.expired:
+                    answer.close()
+                    raise self._timed_out(method, subject)
+        except _failures() as error:
+            answer.close()
+            raise self._unanswered(method, subject, error, sent=True) from None
+        answer.release_conn()
+        return b"".join(parts)
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Accept": "application/json", "User-Agent": "namzu.sandbox"}
+        if self.access.credential is not None:
+            headers["Authorization"] = self.access.credential.header()
+        if self.access.impersonate_user:
+            headers["Impersonate-User"] = self.access.impersonate_user
+        if self.access.impersonate_groups:
+            # One header a group in HTTP; urllib3 sends a repeated header from its own multi-value dict.
+            multiple = urllib3.HTTPHeaderDict(headers)
+            for group in self.access.impersonate_groups:
+                multiple.add("Impersonate-Group", group)
+            return t.cast("dict[str, str]", multiple)
+        return headers
+
+    def _bound(self, deadline: Deadline | None) -> float:
+        """Seconds for one request: its own bound, or what the operation has left; never 0, which would mean none."""
+        if deadline is None:
+            return self._request_timeout
+        return max(0.001, deadline.at_most(self._request_timeout))
+
+    def _unanswered(self, method: str, subject: str, error: Exception, *, sent: bool) -> ApiUnreachableError:
+        if isinstance(error, failures.ReadTimeoutError):
+            return self._timed_out(method, subject)
+        if isinstance(error, (failures.ProtocolError, failures.DecodeError)) and sent:
+            return ApiUnreachableError(
+                f"{method} {subject}: the connection to {self.access.server} was cut before the answer was complete.",
+                sent=True,
+                object=subject,
+            )
+        # A refused connection is a NewConnectionError, which urllib3 derives from ConnectTimeoutError.
+        refused = isinstance(error, failures.NewConnectionError)
+        slow = isinstance(error, failures.ConnectTimeoutError) and not refused
+        return (ApiTimeoutError if slow else ApiUnreachableError)(
+            f"{method} {subject}: no connection to {self.access.server}: {_cause(error)}.",
+            sent=sent,
+            object=subject,
+            next_step=f"Check that the server is up and that this is the right address (from: {self.access.source}).",
+        )
+
+    def _timed_out(self, method: str, subject: str) -> ApiTimeoutError:
+        return ApiTimeoutError(
+            f"{method} {subject}: {self.access.server} did not answer in time.",
+            sent=True,
+            object=subject,
+            next_step="The API server may be overloaded: try again later, or raise request_timeout or ready_timeout.",
+        )
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    return (failures.HTTPError, OSError)
+
+
+def _may_have_been_sent(error: Exception) -> bool:
+    not_sent = (failures.NewConnectionError, failures.ConnectTimeoutError, failures.SSLError, failures.ProxyError)
+    return not isinstance(error, not_sent)
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost reason in a few words; urllib3's own text repeats the address."""
+    while (inner := getattr(error, "reason", None) or error.__cause__) and isinstance(inner, BaseException):
+        error = inner
+    words = getattr(error, "verify_message", None) or getattr(error, "strerror", None) or str(error)
+    return str(words).rstrip(".") or type(error).__name__
+
+
+def _document(content: bytes) -> Body | None:
+    try:
+        document = json.loads(content)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _events(answer: urllib3.BaseHTTPResponse, subject: str) -> t.Generator[dict[str, t.Any], None, None]:
+    rest = b""
+    for part in answer.stream(_CHUNK):
+        *lines, rest = (rest + part).split(b"\n")
+        if len(rest) > MAXIMUM_ANSWER:
+            raise ApiAnswerError(f"GET {subject}: an event is larger than {MAXIMUM_ANSWER} bytes.", object=subject)
+        for line in lines:
+            event = _document(line)
+            if event is None:
+                raise ApiAnswerError(f"GET {subject}: the watch sent a line that is no JSON object.", object=subject)
+            yield event

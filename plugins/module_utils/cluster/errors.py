@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong, as classes with fields.
+
+Every error says what was tried, on which object, what came back and what to do next. No error carries a token, a key
+or a kubeconfig: the text is built from names and from what the server said.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+
+class SandboxError(Exception):
+    """The root of every error that the core raises.
+
+    Attributes:
+        reason: a short word from a closed list, for programs (``forbidden``, ``capacity``, …).
+        retryable: whether the same call may succeed later, unchanged.
+        object: the object that it is about, as ``Kind namespace/name``, or None.
+        next_step: what a person can do about it, or None.
+    """
+
+    reason: str = "error"
+    retryable: bool = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        object: str | None = None,  # pylint: disable=redefined-builtin
+        next_step: str | None = None,
+        reason: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.object = object
+        self.next_step = next_step
+        if reason is not None:
+            self.reason = reason
+        if retryable is not None:
+            self.retryable = retryable
+
+    def __str__(self) -> str:
+        return self.message if self.next_step is None else f"{self.message} {self.next_step}"
+
+    def fields(self) -> dict[str, t.Any]:
+        """The error as plain data: ``reason``, ``retryable``, ``object`` and what a subclass adds."""
+        return {"reason": self.reason, "retryable": self.retryable, "object": self.object}
+
+
+class InputError(SandboxError):
+    """A parameter that cannot be honoured; raised before anything is sent."""
+
+    reason = "invalid-input"
+
+
+class MissingDependencyError(SandboxError):
+    """A Python library that the core needs is not installed where it runs."""
+
+    reason = "missing-dependency"
+
+
+class AccessError(SandboxError):
+    """No way to the API server could be made out of the options, the environment and the kubeconfig."""
+
+    reason = "access"
+
+
+class ApiError(SandboxError):
+    """The API server answered, and the answer is no.
+
+    Attributes:
+        status: the HTTP status.
+        api_reason: ``reason`` of the returned Status object (``NotFound``, ``AlreadyExists``, …), or None.
+        api_message: ``message`` of the returned Status object, or the start of the body.
+        retry_after: seconds that the server asked to wait, or None.
+        method, path: the request, without host and query.
+    """
+
+    reason = "api-error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        api_reason: str | None = None,
+        api_message: str | None = None,
+        retry_after: float | None = None,
+        method: str = "",
+        path: str = "",
+        **common: t.Any,
+    ) -> None:
+        super().__init__(message, **common)
+        self.status = status
+        self.api_reason = api_reason
+        self.api_message = api_message
+        self.retry_after = retry_after
+        self.method = method
+        self.path = path
+
+    def fields(self) -> dict[str, t.Any]:
+        return {**super().fields(), "status": self.status, "api_reason": self.api_reason}
+
+
+class CredentialError(ApiError):
+    """401 or 403: who we are, or what we may do, is not enough."""
+
+    reason = "forbidden"
+
+
+class ConflictError(ApiError):
+    """409: the object is there already, or has changed since it was read."""
+
+    reason = "conflict"
+
+
+class GoneError(ApiError):
+    """404 or 410: the object, the resource or the resourceVersion is not there (any more)."""
+
+    reason = "not-found"
+
+
+class InvalidError(ApiError):
+    """400 or 422: the server refused the object itself."""
+
+    reason = "rejected"
+
+
+class UnavailableError(ApiError):
+    """429 or 5xx: the server could not serve this now."""
+
+    reason = "api-unreachable"
+    retryable = True
+
+
+class ApiUnreachableError(SandboxError):
+    """No answer: the connection could not be made, or was cut. A write may have been applied (``sent``)."""
+
+    reason = "api-unreachable"
+    retryable = True
+
+    def __init__(self, message: str, *, sent: bool = False, **common: t.Any) -> None:
+        super().__init__(message, **common)
+        self.sent = sent
+
+
+class ApiTimeoutError(ApiUnreachableError):
+    """No answer within the request's bound. A write may have been applied."""
+
+    reason = "api-timeout"
+
+
+class ApiAnswerError(ApiUnreachableError):
+    """An answer that is no Kubernetes answer: truncated, no JSON, or larger than the bound."""

@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds that the product reads and writes, and how to name one object of them.
+
+Sources: the CRDs of agent-sandbox v0.5.6 (``agents.x-k8s.io`` and ``extensions.agents.x-k8s.io``, v1beta1) and the
+Kubernetes API reference. Paths are fixed by group, version and plural, so no discovery request is ever sent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+import urllib.parse
+
+#: A Kubernetes object as plain data.
+Body = dict[str, t.Any]
+
+AGENTS_GROUP = "agents.x-k8s.io"
+EXTENSIONS_GROUP = "extensions.agents.x-k8s.io"
+
+#: On a claim or Sandbox: which acquire made it, so that an object whose POST lost its answer is known as ours.
+ACQUIRE_ID_ANNOTATION = "sandbox.namzu.ai/acquire-id"
+
+#: On a Sandbox: ``warm`` or ``cold``, written by the controller when it serves a claim.
+LAUNCH_TYPE_LABEL = f"{AGENTS_GROUP}/launch-type"
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of object and where the API serves it.
+
+    Attributes:
+        group: the API group, empty for the core group.
+        version: the served version.
+        name: the kind as objects carry it.
+        plural: the resource's name in paths and in RBAC rules.
+    """
+
+    group: str
+    version: str
+    name: str
+    plural: str
+
+    @property
+    def api_version(self) -> str:
+        """``group/version``, or ``version`` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def collection(self, namespace: str) -> str:
+        """The path of all objects of this kind in a namespace."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        return f"{root}/namespaces/{urllib.parse.quote(namespace, safe='')}/{self.plural}"
+
+    def ref(self, namespace: str, name: str) -> ObjectRef:
+        """One object of this kind."""
+        return ObjectRef(self, namespace, name)
+
+
+@dataclasses.dataclass(frozen=True)
+class ObjectRef:
+    """One object by kind, namespace and name; as text ``Kind namespace/name``."""
+
+    kind: Kind
+    namespace: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """The object's path below the API server's address."""
+        return f"{self.kind.collection(self.namespace)}/{urllib.parse.quote(self.name, safe='')}"
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} {self.namespace}/{self.name}"
+
+
+CLAIM = Kind(EXTENSIONS_GROUP, "v1beta1", "SandboxClaim", "sandboxclaims")
+TEMPLATE = Kind(EXTENSIONS_GROUP, "v1beta1", "SandboxTemplate", "sandboxtemplates")
+WARM_POOL = Kind(EXTENSIONS_GROUP, "v1beta1", "SandboxWarmPool", "sandboxwarmpools")
+SANDBOX = Kind(AGENTS_GROUP, "v1beta1", "Sandbox", "sandboxes")
+POD = Kind("", "v1", "Pod", "pods")
+
+
+def condition(body: Body, type_name: str) -> Body:
+    """The condition of that type in ``status.conditions``, or an empty dict when there is none."""
+    for entry in (body.get("status") or {}).get("conditions") or []:
+        if isinstance(entry, dict) and entry.get("type") == type_name:
+            return entry
+    return {}
+
+
+def annotation(body: Body, key: str) -> str | None:
+    """The value of one annotation, or None."""
+    value = (body.get("metadata", {}).get("annotations") or {}).get(key)
+    return None if value is None else str(value)

@@ -1,0 +1,48 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Repeating what may be repeated, inside one deadline."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .deadline import Deadline
+from .errors import ApiUnreachableError, UnavailableError
+
+#: Waits between attempts in seconds: short first, as most blips are, then doubling up to the cap.
+FIRST_WAIT = 0.05
+LONGEST_WAIT = 2.0
+
+Result = t.TypeVar("Result")
+
+
+def wait_before_retry(error: Exception, attempt: int) -> float | None:
+    """Seconds to wait before a request is repeated, or None when repeating it makes no sense.
+
+    Connections that failed, requests that ran into their bound, 429 and 5xx are worth another attempt; every other
+    answer is a decision. A ``Retry-After`` may only lengthen the wait.
+    """
+    if not isinstance(error, (ApiUnreachableError, UnavailableError)):
+        return None
+    wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt, 16))
+    return max(wait, getattr(error, "retry_after", None) or 0.0)
+
+
+def retry(deadline: Deadline, call: t.Callable[[], Result]) -> Result:
+    """Call until it succeeds, fails for good, or the deadline would pass while waiting.
+
+    Only for requests that may be repeated (reads, deletes, patches of absolute values).
+
+    Raises:
+        The last failure, unchanged.
+    """
+    attempt = 0
+    while True:
+        try:
+            return call()
+        except (ApiUnreachableError, UnavailableError) as error:
+            wait = wait_before_retry(error, attempt)
+            if wait is None or wait >= deadline.remaining():
+                raise
+            deadline.sleep(wait)
+            attempt += 1

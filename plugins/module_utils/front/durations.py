@@ -1,0 +1,27 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Lengths of time as people write them."""
+
+from __future__ import annotations
+
+import re
+
+from ..cluster.errors import InputError
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*")
+
+
+def seconds(option: str, value: str | float) -> float:
+    """Read a duration: a number of seconds, or a number with ``s``, ``m``, ``h`` or ``d``.
+
+    Raises:
+        InputError: it is neither.
+    """
+    match = _DURATION.fullmatch(str(value))
+    if match is None:
+        raise InputError(
+            f"{option} is {value!r}, which is no length of time.",
+            next_step="Give seconds, or a number with a unit: 90s, 15m, 2h, 1d.",
+        )
+    return float(match[1]) * _UNITS[match[2]]

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a verb is, for the module and the action plugin that run it."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..cluster.access import resolve_access
+from ..cluster.client import MINIMUM_REQUEST_TIMEOUT, Client
+from ..cluster.errors import InputError, SandboxError
+from .durations import seconds
+from .interrupts import interruptible
+from .options import Spec
+
+Params = dict[str, t.Any]
+Result = dict[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """How a verb is run.
+
+    Attributes:
+        check_mode: say what would happen, change nothing.
+        environ: the environment with the task's ``environment:``; an action plugin's process does not have that.
+    """
+
+    check_mode: bool
+    environ: t.Mapping[str, str] = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Verb:
+    """A verb: its options, and the function from options to result.
+
+    Attributes:
+        name: the module's name without the collection.
+        options: AnsibleModule's ``argument_spec``.
+        run: parameters and context to the task's result; raises SandboxError.
+        constraints: AnsibleModule's other keywords (``required_if``, ``mutually_exclusive``, …).
+    """
+
+    name: str
+    options: Spec
+    run: t.Callable[[Params, Context], Result]
+    constraints: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+
+
+def perform(verb: Verb, params: Params, context: Context) -> Result:
+    """Run a verb to a task result; what the core refuses becomes a failed result, never a traceback."""
+    try:
+        with interruptible():
+            return verb.run(params, context)
+    except SandboxError as error:
+        return {"failed": True, "changed": False, "msg": str(error), **error.fields()}
+
+
+def connect(params: Params, context: Context) -> Client:
+    """A client for the access options of a verb; no request is sent yet.
+
+    Raises:
+        AccessError, InputError: the options name no usable way to the API server.
+    """
+    timeout = seconds("request_timeout", params["request_timeout"])
+    if timeout < MINIMUM_REQUEST_TIMEOUT:
+        raise InputError(f"request_timeout is {timeout:g} s; it must be at least {MINIMUM_REQUEST_TIMEOUT:g} s.")
+    return Client(resolve_access(params, context.environ), request_timeout=timeout)
+
+
+def namespace_of(params: Params, client: Client) -> str:
+    """The namespace option, else the context's or the service account's, else ``default``."""
+    return str(params.get("namespace") or client.access.namespace or "default")
+
+
+def sensitive_values(params: Params) -> set[str]:
+    """Values among the access options that must appear nowhere, beyond what ``no_log`` marks."""
+    values = {str(params["api_key"])} if params.get("api_key") else set()
+    if isinstance(params.get("kubeconfig"), dict):
+        values |= _secrets_in(params["kubeconfig"])
+    proxy = str(params.get("proxy") or "")
+    if "@" in proxy:
+        values.add(proxy.rpartition("@")[0].rpartition("/")[2].partition(":")[2])
+    return values - {""}
+
+
+_SECRET_KEYS = frozenset(
+    {"token", "password", "client-key-data", "client-certificate-data", "access-token", "refresh-token", "id-token",
+     "client-secret"}
+)  # fmt: skip
+
+
+def _secrets_in(node: t.Any) -> set[str]:
+    if isinstance(node, dict):
+        found: set[str] = set()
+        for key, value in node.items():
+            found |= {str(value)} if key in _SECRET_KEYS and value else _secrets_in(value)
+        return found
+    if isinstance(node, list):
+        return set().union(*(_secrets_in(item) for item in node))
+    return set()

@@ -1,0 +1,256 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""One connection to an agent: connecting, sending and receiving frames, all within one deadline.
+
+Sending and receiving go on side by side, because an agent that is busy writing a command's output to us does not read
+the rest of that command's input.
+"""
+
+from __future__ import annotations
+
+import collections
+import selectors
+import socket
+import threading
+import typing as t
+
+from ..cluster.deadline import Deadline
+from .errors import GuestError, GuestProtocolError, GuestTimeoutError, GuestUnreachableError
+from .wire import FrameDecoder
+
+#: Waits between the tries to connect: an agent needs some tens of milliseconds from exec to listen.
+CONNECT_WAITS = (0.1, 0.3)
+
+_CHUNK = 64 * 1024
+#: Stop taking from the source of outgoing frames while this much is unsent.
+_OUTGOING_MARK = 256 * 1024
+
+
+class Peer(t.NamedTuple):
+    """Whom we talk to, in words for messages and in numbers for the socket; never the token."""
+
+    host: str
+    port: int
+    subject: str | None
+
+    @property
+    def name(self) -> str:
+        """``agent host:port``, and whose agent that is when the caller said so."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"agent {host}:{self.port}" + (f" of {self.subject}" if self.subject else "")
+
+
+class Connection:
+    """A connected socket that speaks in frames. Use it as a context manager."""
+
+    def __init__(self, sock: socket.socket, peer: Peer, operation: str, deadline: Deadline) -> None:
+        self._socket = sock
+        self._peer = peer
+        self._operation = operation
+        self._deadline = deadline
+        self._decoder = FrameDecoder()
+        self._frames: collections.deque[bytes] = collections.deque()
+        self._outgoing = bytearray()
+        self._source: t.Iterator[bytes] = iter(())
+        self._sending = True
+        self._answered = False
+        sock.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(sock, selectors.EVENT_READ)
+
+    def __enter__(self) -> t.Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection; the agent ends a command that is still running on it."""
+        self._selector.close()
+        self._socket.close()
+
+    def send(self, frame: bytes, then: t.Iterable[bytes] = ()) -> None:
+        """Queue a frame, and frames that are to follow it as the agent takes them. Nothing blocks here."""
+        self._outgoing += frame
+        self._source = iter(then)
+
+    def receive(self) -> bytes:
+        """The next frame's bytes, sending what is queued meanwhile.
+
+        Raises GuestTimeoutError when the deadline passes, GuestUnreachableError when the connection ends,
+        GuestProtocolError when the other side does not speak in frames.
+        """
+        while not self._frames:
+            self._refill()
+            self._flush()
+            self._wait()
+            self._read()
+        return self._frames.popleft()
+
+    def _refill(self) -> None:
+        while self._sending and len(self._outgoing) < _OUTGOING_MARK:
+            frame = next(self._source, None)
+            if frame is None:
+                return
+            self._outgoing += frame
+
+    def _wait(self) -> None:
+        events = selectors.EVENT_READ
+        if self._outgoing and self._sending:
+            events |= selectors.EVENT_WRITE
+        self._selector.modify(self._socket, events)
+        remaining = self._deadline.remaining()
+        if remaining <= 0.0 or not self._selector.select(remaining):
+            raise timed_out(self._peer, self._operation, "stream" if self._answered else "answer", self._deadline)
+
+    def _flush(self) -> None:
+        if not (self._outgoing and self._sending):
+            return
+        try:
+            sent = self._socket.send(memoryview(self._outgoing)[:_CHUNK])
+        except BlockingIOError:
+            return
+        except OSError:
+            # The agent may have closed after answering why; what it said is still to be read.
+            self._sending = False
+            return
+        del self._outgoing[:sent]
+
+    def _read(self) -> None:
+        try:
+            data = self._socket.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise self._lost(f"the connection broke ({words(error)})") from None
+        if not data:
+            raise self._lost("the connection was closed")
+        try:
+            self._frames.extend(self._decoder.feed(data))
+        except GuestProtocolError as error:
+            raise no_agent(self._peer, self._operation, error.message) from None
+        self._answered = self._answered or bool(self._frames)
+
+    def _lost(self, what: str) -> GuestError:
+        when = "in the middle of the answer" if self._answered or self._decoder.midway else "before any answer"
+        return GuestUnreachableError(
+            f"{self._operation} at {self._peer.name}: {what} {when}; the request may have been carried out.",
+            sent=True,
+            object=self._peer.name,
+            next_step="Look whether the pod was deleted, restarted or killed for its memory.",
+        )
+
+
+def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
+    """Connect within ``deadline``; a refused or unroutable address is tried three times, for nothing was sent yet.
+
+    Raises GuestUnreachableError or GuestTimeoutError.
+    """
+    failure: OSError | None = None
+    for wait in (*CONNECT_WAITS, None):
+        try:
+            return Connection(_dial(peer, operation, deadline), peer, operation, deadline)
+        except OSError as error:
+            failure = error
+        if deadline.expired:
+            break
+        if wait is not None:
+            deadline.sleep(wait)
+    raise GuestUnreachableError(
+        f"{operation} at {peer.name}: could not connect ({words(failure)}).",
+        object=peer.name,
+        next_step="Look whether the pod runs and its agent listens there, and whether an ingress policy admits us.",
+    ) from None
+
+
+def _dial(peer: Peer, operation: str, deadline: Deadline) -> socket.socket:
+    """One try over every address of the host, each with its share of the time that is left."""
+    addresses = _resolve(peer, operation, deadline)
+    failure: OSError = OSError("the name has no address")
+    for index, (family, address) in enumerate(addresses):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.settimeout(max(deadline.remaining() / (len(addresses) - index), 0.001))
+            sock.connect(address)
+            return sock
+        except OSError as error:
+            sock.close()
+            failure = error
+        if deadline.expired:
+            raise timed_out(peer, operation, "connect", deadline)
+    raise failure
+
+
+def _resolve(peer: Peer, operation: str, deadline: Deadline) -> list[tuple[int, t.Any]]:
+    """The host's addresses. A name is looked up in a thread, because the C library's resolver knows no deadline."""
+    try:
+        return _addresses(peer, socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        pass
+    found: list[list[tuple[int, t.Any]]] = []
+    failed: list[OSError] = []
+
+    def look_up() -> None:
+        try:
+            found.append(_addresses(peer, 0))
+        except (OSError, UnicodeError) as error:
+            failed.append(error if isinstance(error, OSError) else OSError("not a host name"))
+
+    thread = threading.Thread(target=look_up, name="namzu-resolve", daemon=True)
+    thread.start()
+    thread.join(deadline.remaining())
+    if failed:
+        raise failed[0]
+    if not found:
+        raise timed_out(peer, operation, "resolve", deadline)
+    return found[0]
+
+
+def _addresses(peer: Peer, flags: int) -> list[tuple[int, t.Any]]:
+    infos = socket.getaddrinfo(peer.host, peer.port, type=socket.SOCK_STREAM, flags=flags)
+    return [(info[0], info[4]) for info in infos]
+
+
+def words(error: OSError | None) -> str:
+    """An operating system error as its own words, without Python's decoration."""
+    if error is None:
+        return "no reason given"
+    return error.strerror or str(error) or type(error).__name__
+
+
+_STAGES = {
+    "resolve": ("the name was not resolved", "Look at the resolver, or use the pod's address."),
+    "connect": (
+        "the connection attempt got no reply, neither yes nor no",
+        "A network policy that drops packets, or a node that is down, looks like this.",
+    ),
+    "answer": (
+        "the port accepts connections but the agent did not answer",
+        "The agent hangs, or its pod has no processor time or memory left.",
+    ),
+    "stream": (
+        "the answer began but did not end",
+        "A command that was still running is ended by the agent, because its connection is closed now.",
+    ),
+}
+
+
+def timed_out(peer: Peer, operation: str, stage: str, deadline: Deadline) -> GuestTimeoutError:
+    """The error for a deadline that passed in ``stage`` (a key of the table above)."""
+    what, next_step = _STAGES[stage]
+    return GuestTimeoutError(
+        f"{operation} at {peer.name}: {what} within {deadline.seconds:g} s.",
+        stage=stage,
+        object=peer.name,
+        next_step=next_step,
+    )
+
+
+def no_agent(peer: Peer, operation: str, what: str) -> GuestProtocolError:
+    """The error for an answer that no agent of this protocol gives."""
+    return GuestProtocolError(
+        f"{operation} at {peer.name}: {what}.",
+        object=peer.name,
+        next_step="Look at the agent port: another program answers there, or an agent of another protocol version.",
+    )

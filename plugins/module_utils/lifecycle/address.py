@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Where the agent of a sandbox answers: by the sandbox's own name, or at its pod's address."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..cluster.client import Client
+from ..cluster.deadline import Deadline
+from ..cluster.resources import CLAIM, SANDBOX
+from ..cluster.retry import retry
+from ..guest.agent import AgentAddress
+from .binding import BoundPod, bind_pod
+from .claim import bound_sandbox, refuse_decided
+from .errors import AcquireError
+from .request import AddressMode
+
+
+@dataclasses.dataclass(frozen=True)
+class Located:
+    """A sandbox that is held already, and where its agent answers now."""
+
+    name: str
+    sandbox: str
+    pod: str
+    agent: AgentAddress
+
+
+def locate(
+    client: Client, namespace: str, name: str, *, port: int, mode: AddressMode, deadline: Deadline
+) -> Located:
+    """Find the agent of the sandbox that a claim of this name holds.
+
+    Raises:
+        GoneError: there is no such claim.
+        AcquireError: the claim is not ready, has expired, or has no live pod.
+    """
+    ref = CLAIM.ref(namespace, name)
+    claim = retry(deadline, lambda: client.get(ref, deadline))
+    refuse_decided(claim, ref)
+    sandbox = bound_sandbox(claim)
+    if sandbox is None:
+        raise AcquireError(
+            f"{ref} is bound to no ready sandbox now.",
+            reason="not-ready",
+            retryable=True,
+            object=str(ref),
+            next_step="Run namzu.sandbox.sandbox with this name first; it waits and says what is missing.",
+        )
+    pod = bind_pod(client, namespace, sandbox, deadline, labels={}, need_ip=mode == "pod_ip")
+    return Located(name, sandbox, pod.name, agent_address(client, namespace, sandbox, pod, port, mode, deadline))
+
+
+def agent_address(
+    client: Client, namespace: str, sandbox: str, pod: BoundPod, port: int, mode: AddressMode, deadline: Deadline
+) -> AgentAddress:
+    """The address and bind token of the agent in a live pod.
+
+    A service name outlives its pod and needs the cluster's DNS here; a pod's IP needs a route here and nothing else.
+    The IP is the one of the very pod that the token was read from, never the Sandbox's, which may name another.
+    """
+    host = pod.ip if mode == "pod_ip" else _service_name(client, namespace, sandbox, deadline)
+    return AgentAddress(str(host), port, pod.uid)
+
+
+def _service_name(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> str:
+    ref = SANDBOX.ref(namespace, sandbox)
+    status = retry(deadline, lambda: client.get(ref, deadline)).get("status") or {}
+    if not status.get("serviceFQDN"):
+        raise AcquireError(
+            f"{ref} has no service name, so its agent cannot be reached by one.",
+            reason="not-ready",
+            retryable=False,
+            object=str(ref),
+            next_step="Set service: true in the template, or agent.address: pod_ip in the task.",
+        )
+    return str(status["serviceFQDN"])

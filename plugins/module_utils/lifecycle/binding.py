@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""The pod behind a Sandbox: the live one, its bind token and its address, from one read."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..cluster.client import Client
+from ..cluster.deadline import Deadline
+from ..cluster.errors import GoneError
+from ..cluster.resources import POD, SANDBOX, Body
+from ..cluster.retry import retry
+from .errors import AcquireError
+
+#: Seconds between two looks at a pod that lacks its address or a label yet.
+POLL = 0.05
+
+_FINAL_PHASES = ("Succeeded", "Failed")
+
+
+@dataclasses.dataclass(frozen=True)
+class BoundPod:
+    """A live pod. Its uid is the agent's bind token, so no text form shows it."""
+
+    name: str
+    uid: str = dataclasses.field(repr=False)
+    ip: str | None
+    labels: t.Mapping[str, str]
+
+
+def bind_pod(
+    client: Client,
+    namespace: str,
+    sandbox: str,
+    deadline: Deadline,
+    *,
+    labels: t.Mapping[str, str],
+    need_ip: bool,
+) -> BoundPod:
+    """Read the live pod of a Sandbox, and wait until it shows the requested labels and, if needed, an address.
+
+    Args:
+        labels: pod labels that the controller was asked for; the controller patches them onto a bound pod.
+        need_ip: whether the pod's IP is how the agent will be reached.
+
+    Raises:
+        AcquireError: no live pod, a label or the address has not come before the deadline (``not-ready``).
+    """
+    while True:
+        pod = retry(deadline, lambda: live_pod(client, namespace, sandbox, deadline))
+        lacking = _lacking(pod, labels, need_ip)
+        if pod is not None and not lacking:
+            return pod
+        if deadline.expired:
+            raise AcquireError(
+                f"Pod of Sandbox {namespace}/{sandbox}: {lacking} within {deadline.seconds:g} s.",
+                reason="not-ready",
+                retryable=True,
+                object=f"Sandbox {namespace}/{sandbox}",
+                next_step="Look at the pod and at the controller's log; a longer ready_timeout may be enough.",
+            )
+        deadline.sleep(POLL)
+
+
+def live_pod(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> BoundPod | None:
+    """The pod of a Sandbox that is neither being deleted nor finished, or None.
+
+    The controller names the pod like the Sandbox; should that change, ``status.selector`` finds it.
+    """
+    try:
+        pod = client.get(POD.ref(namespace, sandbox), deadline)
+    except GoneError:
+        return _live_pod_by_selector(client, namespace, sandbox, deadline)
+    return _bound(pod) if _is_live(pod) else None
+
+
+def _live_pod_by_selector(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> BoundPod | None:
+    try:
+        selector = (client.get(SANDBOX.ref(namespace, sandbox), deadline).get("status") or {}).get("selector")
+    except GoneError:
+        return None
+    if not selector:
+        return None
+    pods = client.list(POD, namespace, label_selector=str(selector), deadline=deadline).get("items") or []
+    return next((_bound(pod) for pod in pods if _is_live(pod)), None)
+
+
+def _is_live(pod: Body) -> bool:
+    finished = (pod.get("status") or {}).get("phase") in _FINAL_PHASES
+    return bool(pod.get("metadata", {}).get("uid")) and not finished and not pod["metadata"].get("deletionTimestamp")
+
+
+def _bound(pod: Body) -> BoundPod:
+    metadata = pod["metadata"]
+    return BoundPod(
+        name=str(metadata["name"]),
+        uid=str(metadata["uid"]),
+        ip=(pod.get("status") or {}).get("podIP") or None,
+        labels=metadata.get("labels") or {},
+    )
+
+
+def _lacking(pod: BoundPod | None, labels: t.Mapping[str, str], need_ip: bool) -> str:
+    if pod is None:
+        return "no live pod appeared"
+    missing = [f"{key}={value}" for key, value in labels.items() if pod.labels.get(key) != value]
+    if missing:
+        return f"the requested labels {', '.join(missing)} did not appear on it"
+    return "it got no IP" if need_ip and pod.ip is None else ""

@@ -1,0 +1,134 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""The claim: what is asked of the controller, and what it answers.
+
+Source: agent-sandbox v0.5.6, SandboxClaim v1beta1.
+"""
+
+from __future__ import annotations
+
+import datetime
+import typing as t
+
+from ..cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, Body, ObjectRef, condition
+from .errors import AcquireError, ClaimMismatchError
+from .request import AcquireRequest
+
+#: Ready reasons with which the controller has decided; every other one is a delay. Measured on agent-sandbox v0.5.6 by
+#: making the claims that cause them (tests/integration/test_acquire_failures.py).
+TERMINAL_REASONS = frozenset({"WarmPoolNotFound", "TemplateNotFound", "InvalidMetadata", "EnvVarsInjectionRejected"})
+
+#: Ready reasons of a claim whose lease has ended.
+EXPIRED_REASONS = frozenset({"ClaimExpired", "SandboxExpired"})
+
+_NEXT_STEPS = {
+    "WarmPoolNotFound": "Create the SandboxWarmPool (role namzu.sandbox.warm_pool), or name another in warm_pool.",
+    "TemplateNotFound": "Create the SandboxTemplate that the pool names (role namzu.sandbox.template).",
+    "InvalidMetadata": "Pod labels need a domain of the controller's allowed label domains "
+    "(default sandbox.users.io; the file /etc/sandbox-config/allowed-label-domains replaces it).",
+    "EnvVarsInjectionRejected": "Put environment variables into the template; a claim carries none.",
+}
+
+
+def claim_body(request: AcquireRequest, ref: ObjectRef, acquire_id: str, now: datetime.datetime) -> Body:
+    """A pristine claim: pool, lease, labels. ``env`` or ``volumeClaimTemplates`` would force a cold start."""
+    spec: Body = {
+        "warmPoolRef": {"name": request.warm_pool},
+        "lifecycle": {
+            "shutdownTime": timestamp(now + datetime.timedelta(seconds=request.ttl)),
+            "shutdownPolicy": "Delete",
+        },
+    }
+    if request.pod_labels:
+        spec["additionalPodMetadata"] = {"labels": dict(request.pod_labels)}
+    metadata: Body = {
+        "name": ref.name,
+        "namespace": ref.namespace,
+        "annotations": {ACQUIRE_ID_ANNOTATION: acquire_id},
+    }
+    if request.labels:
+        metadata["labels"] = dict(request.labels)
+    return {"apiVersion": CLAIM.api_version, "kind": CLAIM.name, "metadata": metadata, "spec": spec}
+
+
+def bound_sandbox(claim: Body) -> str | None:
+    """The name of the Sandbox that a Ready claim is bound to, or None while it is not Ready."""
+    if condition(claim, "Ready").get("status") != "True":
+        return None
+    return named_sandbox(claim)
+
+
+def named_sandbox(claim: Body) -> str | None:
+    """The Sandbox that the claim's status names, Ready or not."""
+    name = ((claim.get("status") or {}).get("sandbox") or {}).get("name")
+    return str(name) if name else None
+
+
+def refuse_decided(claim: Body, ref: ObjectRef) -> None:
+    """Raise when the controller has decided against the claim, so that nobody waits for it.
+
+    Raises:
+        AcquireError: with reason ``claim-rejected`` and the controller's own words.
+    """
+    ready = condition(claim, "Ready")
+    reason = str(ready.get("reason", ""))
+    if ready.get("status") != "False" or reason not in TERMINAL_REASONS | EXPIRED_REASONS:
+        return
+    raise AcquireError(
+        f"The controller refused {ref} with {reason}: {ready.get('message') or 'no message'}.",
+        reason="claim-rejected",
+        retryable=False,
+        controller_reason=reason,
+        controller_message=ready.get("message"),
+        object=str(ref),
+        next_step=_NEXT_STEPS.get(reason, "Release it, then acquire again."),
+    )
+
+
+def refuse_other(claim: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> None:
+    """Raise when the claim that stands under the wanted name is not the one that the request describes.
+
+    Labels may have been added to it; what the request asks for must be there as asked.
+
+    Raises:
+        ClaimMismatchError: naming each difference.
+    """
+    differences = list(_differences(claim, request, now))
+    if differences:
+        raise ClaimMismatchError(
+            f"{ref} stands there already and is not the one asked for: {'; '.join(differences)}. It was left as it is.",
+            object=str(ref),
+            next_step="Use another name, or release that one first (state: absent).",
+        )
+
+
+def _differences(claim: Body, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:
+    metadata, spec = claim.get("metadata", {}), claim.get("spec", {})
+    pool = (spec.get("warmPoolRef") or {}).get("name")
+    if pool != request.warm_pool:
+        yield f"its warm pool is {pool}, not {request.warm_pool}"
+    labels = metadata.get("labels") or {}
+    pod_labels = (spec.get("additionalPodMetadata") or {}).get("labels") or {}
+    for what, have, want in (("label", labels, request.labels), ("pod label", pod_labels, request.pod_labels)):
+        for key, value in want.items():
+            if have.get(key) != value:
+                yield f"its {what} {key} is {have.get(key)!r}, not {value!r}"
+    if metadata.get("deletionTimestamp"):
+        yield "it is being deleted"
+    expires = expires_at(claim)
+    if expires is not None and expires <= now:
+        yield f"its lease ended at {timestamp(expires)}"
+
+
+def expires_at(claim: Body) -> datetime.datetime | None:
+    """When the claim expires by itself, or None when it has no such time."""
+    text = (claim.get("spec", {}).get("lifecycle") or {}).get("shutdownTime")
+    return datetime.datetime.fromisoformat(str(text)) if text else None
+
+
+def timestamp(moment: datetime.datetime) -> str:
+    """A time as the API writes it: RFC 3339, UTC, whole seconds (rounded up, so that no lease is shortened)."""
+    whole = moment.astimezone(datetime.UTC).replace(microsecond=0)
+    if moment.microsecond:
+        whole += datetime.timedelta(seconds=1)
+    return whole.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Why a claim did not become ready: one look at its pod, and the claim's own last word."""
+
+from __future__ import annotations
+
+from ..cluster.client import Client
+from ..cluster.deadline import Deadline
+from ..cluster.errors import ApiUnreachableError, CredentialError, SandboxError, UnavailableError
+from ..cluster.resources import POD, Body, ObjectRef, condition
+from .claim import named_sandbox
+from .errors import AcquireError
+
+#: Seconds for the one read that asks the pod; it must not hold up the failure that it explains.
+DIAGNOSIS_SECONDS = 1.0
+
+#: Container states of the kubelet in which the image is what is missing (Kubernetes v1.36, ``pkg/kubelet/images``).
+IMAGE_REASONS = frozenset(
+    {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "ImageInspectError", "InvalidImageName",
+     "RegistryUnavailable"}
+)  # fmt: skip
+
+#: How the API server words a refusal by a ResourceQuota (Kubernetes v1.36, ``plugin/pkg/admission/resourcequota``).
+_QUOTA_WORDS = ("exceeded quota", "failed quota")
+
+
+def not_ready(client: Client, ref: ObjectRef, claim: Body, deadline: Deadline) -> AcquireError:
+    """The error for a claim that was not Ready when its deadline passed; the pod's own word comes first."""
+    ready = condition(claim, "Ready")
+    words = f"{ready.get('reason')}: {ready.get('message')}" if ready else "the controller wrote no status"
+    message = str(ready.get("message") or "")
+    reason, detail, retryable, next_step = "not-ready", words, True, _NOT_READY_STEP
+    if any(quota in message for quota in _QUOTA_WORDS):
+        reason, next_step = "quota", _QUOTA_STEP
+    else:
+        said = _pod_says(client, ref.namespace, named_sandbox(claim))
+        if said is not None:
+            reason, detail, retryable, next_step = said
+    return AcquireError(
+        f"{ref} was not ready within {deadline.seconds:g} s: {detail}.",
+        reason=reason,
+        retryable=retryable,
+        controller_reason=ready.get("reason"),
+        controller_message=ready.get("message"),
+        object=str(ref),
+        next_step=next_step,
+    )
+
+
+_QUOTA_STEP = "Raise the namespace's ResourceQuota, or release what uses it up."
+_NOT_READY_STEP = "Look at the warm pool, the sandbox's pod and the controller's log; is the controller running?"
+
+
+def _pod_says(client: Client, namespace: str, sandbox: str | None) -> tuple[str, str, bool, str] | None:
+    """Reason, words, whether to try again, next step; None when the pod has nothing to say."""
+    if sandbox is None:
+        return None
+    try:
+        pod = client.get(POD.ref(namespace, sandbox), Deadline(DIAGNOSIS_SECONDS, client.clock))
+    except SandboxError:
+        return None  # the failure that is being explained stays the one that is reported
+    scheduled = condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+        words = f"its pod cannot be scheduled: {scheduled.get('message')}"
+        return "capacity", words, True, "Free or add nodes, or lower the template's requests."
+    for container in (pod.get("status") or {}).get("containerStatuses") or []:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") in IMAGE_REASONS:
+            words = f"the image {container.get('image')} cannot be pulled: {waiting.get('message')}"
+            return "image-pull", words, False, "Correct the template's image, or make it available to the node."
+    return None
+
+
+def explain(error: SandboxError, ref: ObjectRef) -> SandboxError:
+    """A failed request as the reason of a failed acquire; what is a diagnosis already comes back unchanged."""
+    if isinstance(error, CredentialError):
+        quota = any(words in str(error.api_message) for words in _QUOTA_WORDS)
+        return AcquireError(
+            error.message,
+            reason="quota" if quota else "forbidden",
+            retryable=quota,
+            object=str(ref),
+            next_step=_QUOTA_STEP if quota else error.next_step,
+        )
+    if isinstance(error, (ApiUnreachableError, UnavailableError)):
+        return AcquireError(
+            error.message,
+            reason=error.reason,
+            retryable=True,
+            object=str(ref),
+            next_step=error.next_step,
+        )
+    return error

@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A verb as an action plugin: the core runs in the worker process where that is the same, as a module elsewhere."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.parameters import remove_values
+from ansible.plugins.action import ActionBase
+
+from ..module_utils.front.verb import Context, Params, Result, Verb, perform, sensitive_values
+
+_LOCAL = ("local", "ansible.builtin.local")
+
+
+class VerbAction(ActionBase):
+    """Runs one verb; a plugin names it in ``verb`` and adds nothing.
+
+    On the controller itself (a local connection without ``become`` and ``async``) nothing is packed, copied or started:
+    that is where most of a module's time goes. Everywhere else the module of the same name runs.
+    """
+
+    verb: t.ClassVar[Verb]
+
+    _supports_check_mode = True
+    _supports_async = True
+    _supports_diff = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> Result:
+        """The task's result."""
+        result: Result = super().run(tmp, task_vars)
+        del tmp
+        if not self._runs_here():
+            name = f"namzu.sandbox.{self.verb.name}"
+            ran = self._execute_module(module_name=name, task_vars=task_vars, wrap_async=self._task.async_val)
+            result.update(ran)
+            return result
+        params, secrets = self._validated(result)
+        outcome = perform(self.verb, params, Context(check_mode=self._task.check_mode, environ=self._environ()))
+        if not self._task.diff:
+            outcome.pop("diff", None)
+        result.update(remove_values(outcome, secrets))
+        return result
+
+    def _runs_here(self) -> bool:
+        local = self._connection.ansible_name in _LOCAL
+        return bool(local and not self._task.async_val and not self._connection.become)
+
+    def _validated(self, result: Result) -> tuple[Params, set[str]]:
+        """The parameters as the module would see them; what is wrong with them fails the task without their secrets."""
+        validator = ArgumentSpecValidator(self.verb.options, **self.verb.constraints)
+        validation = validator.validate(dict(self._task.args))
+        params: Params = validation.validated_parameters
+        secrets = set(validation._no_log_values) | sensitive_values(params)  # noqa: SLF001 - has no public name
+        if validation.error_messages:
+            message = remove_values(", ".join(validation.error_messages), secrets)
+            raise AnsibleActionFail(message, result=result)
+        return params, secrets
+
+    def _environ(self) -> dict[str, str]:
+        """This process's environment with the task's ``environment:``, which Ansible hands to modules only."""
+        environ = dict(os.environ)
+        layers = self._task.environment or []
+        for layer in layers if isinstance(layers, list) else [layers]:
+            environ.update({str(key): str(value) for key, value in (layer or {}).items()})
+        return environ
