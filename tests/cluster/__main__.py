@@ -1,0 +1,53 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command: python -m tests.cluster up|down|status|env."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from .choice import choose
+from .failures import ClusterError
+from .progress import Progress
+
+VERBS = {
+    "up": "start the cluster, or say that it is up; recovers from a crash",
+    "down": "remove the cluster and everything it made",
+    "status": "one line a component; exit code 0 healthy, 1 not, 3 down",
+    "env": "shell lines for KUBECONFIG and PATH",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster", description="A Kubernetes cluster for the tests.")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="up|down|status|env")
+    for verb, meaning in VERBS.items():
+        verbs.add_parser(verb, help=meaning)
+    verb = parser.parse_args(arguments).verb
+    for end in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(end, signal.default_int_handler)
+    progress = Progress()
+    try:
+        getattr(choose(os.environ, progress), verb)()
+    except ClusterError as error:
+        progress.end()
+        print(f"tests.cluster {verb}: {error}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        progress.end()
+        print(f"tests.cluster {verb}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        progress.end()
+        print(f"tests.cluster {verb}: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

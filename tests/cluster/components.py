@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The table of an instance's components: how each is started, what it needs first, how it proves its health."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import health, packages
+from .failures import ClusterError
+from .layout import NODE_NAME, Layout
+from .programs import Programs
+
+PATIENCE = 120.0  # seconds from a start to health; a process that ends is noticed at once
+
+
+@dataclass(frozen=True)
+class Component:
+    """A process of the instance."""
+
+    name: str
+    argv: tuple[str, ...]
+    healthy: health.Check
+    needs: tuple[str, ...] = ()
+
+
+def components(layout: Layout, programs: Programs) -> tuple[Component, ...]:
+    """Every component; `needs` names components, or steps of the start-up (see startup.py)."""
+    return (
+        _etcd(layout, programs),
+        _containerd(layout),
+        _api_server(layout, programs),
+        _controller_manager(layout, programs),
+        _scheduler(layout, programs),
+        _kubelet(layout, programs),
+        _agent_sandbox_controller(layout, programs),
+    )
+
+
+def _etcd(layout: Layout, programs: Programs) -> Component:
+    clients, peers = (f"http://127.0.0.1:{layout.port(use)}" for use in ("etcd", "etcd-peer"))
+    return Component(
+        "etcd",
+        (
+            str(programs.path("etcd")),
+            f"--data-dir={layout.state / 'etcd'}",
+            f"--listen-client-urls={clients}",
+            f"--advertise-client-urls={clients}",
+            f"--listen-peer-urls={peers}",
+            f"--initial-advertise-peer-urls={peers}",
+            f"--initial-cluster=default={peers}",
+            # The data does not outlive the instance, so it need not survive a power cut.
+            "--unsafe-no-fsync",
+        ),
+        health.http(layout.port("etcd"), "/readyz"),
+    )
+
+
+def _containerd(layout: Layout) -> Component:
+    program = packages.find("containerd")
+    if program is None:
+        raise ClusterError("containerd is not installed")
+    configuration = layout.configuration / "containerd.toml"
+    return Component(
+        "containerd", (program, "--config", str(configuration)), health.unix_socket(layout.containerd_socket)
+    )
+
+
+def _api_server(layout: Layout, programs: Programs) -> Component:
+    certificates = layout.certificates
+    return Component(
+        "kube-apiserver",
+        (
+            str(programs.path("kube-apiserver")),
+            f"--etcd-servers=http://127.0.0.1:{layout.port('etcd')}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={layout.port('kube-apiserver')}",
+            f"--advertise-address={layout.node_address}",
+            f"--tls-cert-file={certificates / 'kube-apiserver.crt'}",
+            f"--tls-private-key-file={certificates / 'kube-apiserver.key'}",
+            f"--client-ca-file={certificates / 'authority.crt'}",
+            f"--token-auth-file={certificates / 'tokens.csv'}",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            "--allow-privileged=true",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={certificates / 'service-account.pub'}",
+            f"--service-account-signing-key-file={certificates / 'service-account.key'}",
+            f"--service-cluster-ip-range={layout.service_subnet}",
+            "--kubelet-preferred-address-types=InternalIP",
+            f"--kubelet-certificate-authority={certificates / 'authority.crt'}",
+            f"--kubelet-client-certificate={certificates / 'kube-apiserver-to-kubelet.crt'}",
+            f"--kubelet-client-key={certificates / 'kube-apiserver-to-kubelet.key'}",
+            "--profiling=false",
+        ),
+        health.api_server(layout),
+        needs=("etcd",),
+    )
+
+
+def _controller_manager(layout: Layout, programs: Programs) -> Component:
+    certificates = layout.certificates
+    return Component(
+        "kube-controller-manager",
+        (
+            str(programs.path("kube-controller-manager")),
+            *_local_serving(layout, "kube-controller-manager"),
+            "--leader-elect=false",
+            "--use-service-account-credentials=true",
+            f"--service-account-private-key-file={certificates / 'service-account.key'}",
+            f"--root-ca-file={certificates / 'authority.crt'}",
+            f"--cluster-cidr={layout.pod_subnet}",
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
+            "--profiling=false",
+        ),
+        health.http(layout.port("kube-controller-manager"), "/healthz", certificates / "authority.crt"),
+        needs=("kube-apiserver",),
+    )
+
+
+def _scheduler(layout: Layout, programs: Programs) -> Component:
+    return Component(
+        "kube-scheduler",
+        (
+            str(programs.path("kube-scheduler")),
+            *_local_serving(layout, "kube-scheduler"),
+            "--leader-elect=false",
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
+            "--profiling=false",
+        ),
+        health.http(layout.port("kube-scheduler"), "/healthz", layout.certificates / "authority.crt"),
+        needs=("kube-apiserver",),
+    )
+
+
+def _local_serving(layout: Layout, component: str) -> tuple[str, ...]:
+    certificates = layout.certificates
+    return (
+        f"--kubeconfig={layout.user_kubeconfig(component)}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={layout.port(component)}",
+        f"--tls-cert-file={certificates / 'local.crt'}",
+        f"--tls-private-key-file={certificates / 'local.key'}",
+    )
+
+
+def _kubelet(layout: Layout, programs: Programs) -> Component:
+    return Component(
+        "kubelet",
+        (
+            str(programs.path("kubelet")),
+            f"--kubeconfig={layout.user_kubeconfig('kubelet')}",
+            f"--config={layout.configuration / 'kubelet.json'}",
+            f"--root-dir={layout.kubelet_root}",
+            f"--cert-dir={layout.kubelet_root / 'pki'}",
+            f"--hostname-override={NODE_NAME}",
+            f"--node-ip={layout.node_address}",
+        ),
+        health.both(health.http(layout.port("kubelet-health"), "/healthz"), health.node_ready(layout)),
+        needs=("kube-apiserver", "containerd", "images"),
+    )
+
+
+def _agent_sandbox_controller(layout: Layout, programs: Programs) -> Component:
+    return Component(
+        "agent-sandbox-controller",
+        (
+            str(programs.path("agent-sandbox-controller")),
+            f"--kubeconfig={layout.user_kubeconfig('agent-sandbox-controller')}",
+            "--extensions",
+            "--leader-elect=false",
+            "--enable-webhook=false",
+            f"--metrics-bind-address=127.0.0.1:{layout.port('agent-sandbox-metrics')}",
+            f"--health-probe-bind-address=127.0.0.1:{layout.port('agent-sandbox-health')}",
+        ),
+        health.http(layout.port("agent-sandbox-health"), "/readyz"),
+        needs=("crds", "controller-objects"),
+    )

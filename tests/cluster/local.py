@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The local cluster's verbs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import materials, preflight, programs, startup, status, teardown
+from .failures import ClusterError, ComponentFailed, NotUp
+from .images import PYTHON_IMAGE
+from .layout import Layout, cache_folder, layout_from
+from .progress import Progress, elapsed
+
+
+@dataclass(frozen=True)
+class LocalCluster:
+    """One instance on this machine."""
+
+    layout: Layout
+    cache: Path
+    progress: Progress
+
+    @classmethod
+    def named_by(cls, environment: Mapping[str, str], progress: Progress) -> LocalCluster:
+        """The instance that the environment names."""
+        return cls(layout_from(environment), cache_folder(environment), progress)
+
+    def up(self) -> None:
+        """Start the instance, or say that it is up; remains of a crashed one are removed first."""
+        began = time.monotonic()
+        if self._is_up():
+            print(f"already up, healthy ({elapsed(time.monotonic() - began)}): {self._summary()}")
+            return
+        preflight.check(self.layout, self.cache)
+        with self._lock():
+            if self._is_up():
+                print(f"already up, healthy: {self._summary()}")
+                return
+            made = materials.gather(self.cache, self.progress)
+            began_start = time.monotonic()
+            self._start(made)
+        took = f"{elapsed(time.monotonic() - began_start)} to a Ready node and a healthy controller"
+        print(f"up, {took} ({elapsed(time.monotonic() - began)} in all): {self._summary()}")
+
+    def down(self) -> None:
+        """Remove the instance; nothing to do is fine."""
+        preflight.check_root()
+        began = time.monotonic()
+        with self._lock():
+            if not teardown.remains(self.layout):
+                print("already down")
+                return
+            self._tear_down()
+        print(f"down in {elapsed(time.monotonic() - began)}")
+
+    def status(self) -> None:
+        """Print a line for each component; NotUp when there is none, ClusterError when one has trouble."""
+        preflight.check_root()
+        found = status.states(self.layout)
+        if not found:
+            raise NotUp("down: nothing is started. Start it: python -m tests.cluster up")
+        for state in found:
+            print(state.line())
+        if not status.all_healthy(found):
+            raise ClusterError("not healthy. Start it anew: python -m tests.cluster up")
+
+    def env(self) -> None:
+        """Print shell lines that point kubectl and the tests to the cluster."""
+        preflight.check_root()
+        if not status.all_healthy(status.states(self.layout)):
+            raise ClusterError("the local cluster is not up. Start it: python -m tests.cluster up")
+        print(exports(self.layout, os.environ.get("PATH", os.defpath)))
+
+    def _start(self, made: materials.Materials) -> None:
+        if teardown.remains(self.layout):
+            self.progress.say("removing the remains of an earlier start")
+            self._tear_down()
+        preflight.check_ports(self.layout)
+        try:
+            startup.start(self.layout, made, self.progress)
+        except BaseException as failure:
+            self.progress.end()
+            logs = self._keep_logs()
+            self.progress.say(f"removing what was started; its logs stay in {logs}")
+            self._tear_down()
+            if isinstance(failure, ComponentFailed):
+                raise failure.with_log_in(logs) from failure
+            raise
+
+    def _keep_logs(self) -> Path:
+        kept = self.cache / "logs-of-failed-start" / self.layout.name
+        shutil.rmtree(kept, ignore_errors=True)
+        with suppress(OSError):
+            shutil.copytree(self.layout.logs, kept)
+        return kept
+
+    def _tear_down(self) -> None:
+        with uninterrupted():
+            teardown.tear_down(self.layout)
+        if left := teardown.remains(self.layout):
+            raise ClusterError("this is left and could not be removed:\n" + "\n".join(left))
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Keep others from starting or stopping this instance, whatever cache they use.
+
+        An abstract socket leaves no file behind, and the kernel gives it up when the process ends, however it ends.
+        """
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
+            while not _bind(lock, f"\0{self.layout.name}"):
+                self.progress.update("waiting: another process starts or stops this cluster")
+                time.sleep(0.2)
+            self.progress.end()
+            yield
+
+    def _is_up(self) -> bool:
+        return status.runs(self.layout, programs.cached(self.cache))
+
+    def _summary(self) -> str:
+        return f"KUBECONFIG={self.layout.kubeconfig} image {PYTHON_IMAGE}"
+
+
+def _bind(lock: socket.socket, name: str) -> bool:
+    try:
+        lock.bind(name)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return False
+        raise
+    return True
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Finish a clean-up although the user is pressing Ctrl-C again."""
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def exports(layout: Layout, search_path: str) -> str:
+    """Lines for `eval` in any POSIX shell; the search path is spelt out, so that programs can read them as well."""
+    others = [folder for folder in search_path.split(os.pathsep) if folder and folder != str(layout.bin)]
+    values = {"KUBECONFIG": str(layout.kubeconfig), "PATH": os.pathsep.join([str(layout.bin), *others])}
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in values.items())

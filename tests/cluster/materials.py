@@ -1,0 +1,36 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that is made once and cached before an instance can start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import images, objects, packages, programs
+from .programs import Programs
+from .progress import Progress
+
+
+@dataclass(frozen=True)
+class Materials:
+    """Programs, images and objects of an instance."""
+
+    programs: Programs
+    images: Path
+    objects: objects.Objects
+
+
+def gather(cache_folder: Path, progress: Progress) -> Materials:
+    """Install, build and make whatever is missing."""
+    packages.install(progress)
+    return Materials(
+        programs.build(cache_folder, progress),
+        images.make(cache_folder, progress),
+        objects.load(cache_folder, progress),
+    )
+
+
+def needs_go(cache_folder: Path) -> bool:
+    """Whether Go is needed to gather the materials."""
+    return bool(programs.missing(cache_folder)) or objects.is_missing(cache_folder)

@@ -1,0 +1,163 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why this machine cannot have a local cluster: checked before anything is touched, said in one line."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from . import cgroups, images, materials, network, packages, processes, programs
+from .failures import CannotRun
+from .layout import INSTANCES, PORT_OFFSETS, Layout
+from .processes import PROC
+
+OTHER_CLUSTER = "Or use a cluster of your own: set KUBECONFIG."
+
+
+def check(layout: Layout, cache_folder: Path) -> None:
+    """Raise CannotRun with the first reason."""
+    check_system()
+    check_root()
+    check_packages(cache_folder)
+    if materials.needs_go(cache_folder):
+        check_go(max(module.least_go for module in programs.MODULES))
+    if reason := cgroups.not_writable():
+        raise CannotRun(f"pods need cgroups of their own: {reason}. {OTHER_CLUSTER}")
+    check_other_kubelet()
+    if route := network.overlapping_route(layout) if packages.find("ip") else None:
+        raise CannotRun(
+            f"the pods' addresses {layout.pod_subnet} are in use here: {route}. Take another instance: "
+            "NAMZU_CLUSTER_INSTANCE=2."
+        )
+
+
+def check_system(system: str | None = None, machine: str | None = None) -> None:
+    """Linux on an architecture that the images can be made for."""
+    system, machine = system or platform.system(), machine or platform.machine()
+    if system != "Linux":
+        raise CannotRun(f"the local cluster needs Linux, this is {system}. {OTHER_CLUSTER}")
+    if machine not in images.ARCHITECTURES:
+        raise CannotRun(
+            f"the local cluster runs on {', '.join(images.ARCHITECTURES)}, this is {machine}. {OTHER_CLUSTER}"
+        )
+
+
+def check_root(user: int | None = None) -> None:
+    """Containers, cgroups and network interfaces need root."""
+    if (os.geteuid() if user is None else user) != 0:
+        raise CannotRun(f"the local cluster needs root: sudo {sys.executable} -m tests.cluster up. {OTHER_CLUSTER}")
+
+
+def check_packages(cache_folder: Path) -> None:
+    """apt is there, or nothing is needed from it."""
+    if packages.has_apt():
+        return
+    lacking = list(packages.missing().programs)
+    if images.is_missing(cache_folder):
+        lacking.append("apt-get (the images are made from Debian packages)")
+    if lacking:
+        raise CannotRun(f"missing on this system: {'; '.join(lacking)}. {OTHER_CLUSTER}")
+
+
+def check_go(least: tuple[int, int]) -> None:
+    """A Go that builds the programs, or that may fetch one that does."""
+    wanted = f"{least[0]}.{least[1]}"
+    if shutil.which("go") is None:
+        raise CannotRun(
+            f"Go {wanted} or newer is missing: the cluster's programs are built from source. {OTHER_CLUSTER}"
+        )
+    said = subprocess.run(["go", "env", "GOVERSION", "GOTOOLCHAIN"], capture_output=True, text=True, check=False).stdout
+    if not go_suffices(said, least):
+        version = said.split()[0].removeprefix("go") if said.split() else "unknown"
+        raise CannotRun(f"Go {wanted} or newer is needed, this is {version}. Install it from https://go.dev/dl/.")
+
+
+def go_suffices(said: str, least: tuple[int, int]) -> bool:
+    """Whether the answer of `go env GOVERSION GOTOOLCHAIN` is new enough, or a Go that fetches a newer one (1.21)."""
+    words = said.split()
+    found = re.match(r"go(\d+)\.(\d+)", words[0]) if words else None
+    if found is None:
+        return False
+    version = int(found[1]), int(found[2])
+    fetches = version >= (1, 21) and len(words) > 1 and words[1] != "local"
+    return version >= least or fetches
+
+
+def check_other_kubelet() -> None:
+    """Another kubelet and ours would fight over /var/lib/kubelet/device-plugins, a fixed path."""
+    for pid, program in _programs():
+        if program == "kubelet" and processes.is_alive(pid) and not _is_ours(pid):
+            raise CannotRun(
+                f"another kubelet runs on this machine (pid {pid}); two would disturb each other. Use its cluster: "
+                "set KUBECONFIG."
+            )
+
+
+def check_ports(layout: Layout) -> None:
+    """Every port is free; else its number, its use and who has it."""
+    for use in PORT_OFFSETS:
+        port = layout.port(use)
+        if port_is_taken(port):
+            raise CannotRun(
+                f"port {port} ({use}) is taken by {_listener(port) or 'another process'}. End it, or take another "
+                "instance: NAMZU_CLUSTER_INSTANCE=2."
+            )
+
+
+def port_is_taken(port: int) -> bool:
+    """Whether something listens on the port, on any address that ours would collide with."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("0.0.0.0", port))  # noqa: S104 (never listens)
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
+
+
+def _listener(port: int) -> str | None:
+    inodes = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
+    for pid, program in _programs():
+        if inodes.intersection(_descriptors(pid)):
+            return f"{program} (pid {pid})"
+    return None
+
+
+def _descriptors(pid: int) -> Iterator[str]:
+    with suppress(OSError):
+        for entry in os.listdir(PROC / str(pid) / "fd"):
+            with suppress(OSError):  # closed meanwhile
+                yield os.readlink(PROC / str(pid) / "fd" / entry)
+
+
+def _listening_inodes(port: int) -> Iterator[str]:
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = (PROC / "net" / table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for fields in (line.split() for line in lines):
+            if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port:
+                yield fields[9]
+
+
+def _programs() -> Iterator[tuple[int, str]]:
+    for pid in processes.pids():
+        try:
+            yield pid, (PROC / str(pid) / "comm").read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            continue
+
+
+def _is_ours(pid: int) -> bool:
+    return any(processes.identify(Layout(instance), pid) for instance in INSTANCES)

@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Starting an instance: a graph of steps, each run as soon as what it needs is done."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+
+from . import cgroups, images, machine, network, objects, packages, processes
+from .api import ApiError, administrator_api
+from .components import PATIENCE, Component, components
+from .configuration import write_configuration
+from .credentials import write_credentials
+from .failures import ClusterError, ComponentFailed
+from .layout import Layout
+from .materials import Materials
+from .progress import Progress
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to do once the steps it needs are done."""
+
+    name: str
+    action: Callable[[], None]
+    needs: tuple[str, ...] = ()
+
+
+def start(layout: Layout, materials: Materials, progress: Progress) -> None:
+    """Bring up every component of an instance of which nothing is there, and wait until all are healthy."""
+    prepare(layout, materials)
+    stop = threading.Event()
+    run_steps(steps(layout, materials, stop), stop, progress)
+
+
+def prepare(layout: Layout, materials: Materials) -> None:
+    """Folders, credentials, configuration, bridge and cgroup."""
+    machine.note()
+    for folder in (layout.state, layout.run):
+        folder.parent.mkdir(mode=0o755, exist_ok=True)
+        folder.mkdir(mode=0o700)
+    for folder in (layout.certificates, layout.configuration, layout.kubelet_root, layout.bin):
+        folder.mkdir(mode=0o700)
+    layout.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_credentials(layout)
+    plugins = packages.cni_folder()
+    if plugins is None:
+        raise ClusterError("the CNI plugins are not installed")
+    write_configuration(layout, plugins)
+    materials.programs.write(layout.programs_note)
+    (layout.bin / "kubectl").symlink_to(materials.programs.path("kubectl"))
+    cgroups.create(layout.name)
+    network.create_bridge(layout)
+
+
+def steps(layout: Layout, materials: Materials, stop: threading.Event) -> list[Step]:
+    """Every step of the start."""
+    found = [
+        Step(component.name, partial(start_component, layout, component, stop), component.needs)
+        for component in components(layout, materials.programs)
+    ]
+    api = administrator_api(layout.kubeconfig)
+    return [
+        *found,
+        Step("images", partial(images.load_into, layout.containerd_socket, materials.images), ("containerd",)),
+        Step("crds", partial(objects.install_crds, api, materials.objects.crds), ("kube-apiserver",)),
+        # The API server handles CRDs one by one: the controller need not wait for those that it does not use.
+        Step("policy-crds", partial(objects.install_crds, api, materials.objects.policy_crds), ("crds",)),
+        Step(
+            "controller-objects",
+            partial(objects.install_controller_objects, api, materials.objects),
+            ("kube-apiserver",),
+        ),
+    ]
+
+
+def run_steps(wanted: list[Step], stop: threading.Event, progress: Progress) -> None:
+    """Run steps in threads in the order of their needs; the first failure, or Ctrl-C, stops the others."""
+    waiting = {step.name: step for step in wanted}
+    done: set[str] = set()
+    running: dict[Future[None], str] = {}
+    progress.begin()
+    with ThreadPoolExecutor(max_workers=len(wanted)) as workers:
+        try:
+            while waiting or running:
+                for step in [step for step in waiting.values() if done.issuperset(step.needs)]:
+                    running[workers.submit(step.action)] = waiting.pop(step.name).name
+                progress.update(f"starting: {', '.join(sorted(running.values()))}")
+                finished, _ = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    name = running.pop(future)
+                    _raise_failure(name, future)
+                    done.add(name)
+        finally:
+            stop.set()
+    progress.end()
+
+
+def _raise_failure(step: str, future: Future[None]) -> None:
+    try:
+        future.result()
+    except (ApiError, OSError) as error:
+        raise ClusterError(f"{step}: {error}") from error
+
+
+def start_component(layout: Layout, component: Component, stop: threading.Event) -> None:
+    """Start one process and wait until it is healthy; ComponentFailed with its log when it dies or takes too long."""
+    if stop.is_set():
+        return
+    process = processes.start(layout, component.name, component.argv)
+    deadline = time.monotonic() + PATIENCE
+    pause = 0.02
+    while (reason := component.healthy()) is not None:
+        if stop.wait(pause):
+            return
+        if process.poll() is not None:
+            raise _failed(layout, component, f"ended with code {process.returncode} while starting")
+        if time.monotonic() > deadline:
+            raise _failed(layout, component, f"is not healthy after {PATIENCE:.0f} s ({reason})")
+        pause = min(0.2, pause * 1.5)
+    _forget(process)
+
+
+def _forget(process: subprocess.Popen[bytes]) -> None:
+    # The component outlives this program on purpose; without this, the interpreter warns that it still runs.
+    process.returncode = 0
+
+
+def _failed(layout: Layout, component: Component, what: str) -> ComponentFailed:
+    log = processes.log_of(layout, component.name)
+    return ComponentFailed(component.name, what, log, processes.log_tail(layout, component.name))

@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How each component of an instance is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from . import processes
+from .components import Component, components
+from .failures import ClusterError
+from .layout import Layout
+from .programs import Programs
+
+
+@dataclass(frozen=True)
+class State:
+    """A component's process, and why it is not healthy (None: it is)."""
+
+    component: str
+    pid: int | None
+    trouble: str | None
+
+    def line(self) -> str:
+        pid = f"pid {self.pid}" if self.pid is not None else "no process"
+        return f"{self.component:<26} {pid:<12} {self.trouble or 'healthy'}"
+
+
+def is_present(layout: Layout) -> bool:
+    """Whether anything of the instance exists."""
+    return layout.state.exists() or layout.run.exists()
+
+
+def states(layout: Layout) -> list[State]:
+    """The state of every component, asked at the same time; empty when nothing was started."""
+    if not is_present(layout):
+        return []
+    try:
+        expected = components(layout, Programs.read(layout.programs_note))
+    except ClusterError as error:
+        return [State("cluster", None, str(error))]
+    running = processes.running(layout)
+    with ThreadPoolExecutor(max_workers=len(expected)) as workers:
+        return list(workers.map(lambda component: _state(component, running), expected))
+
+
+def runs(layout: Layout, wanted: Programs) -> bool:
+    """Whether every component is healthy and built from the wanted sources."""
+    if not all_healthy(states(layout)):
+        return False
+    return Programs.read(layout.programs_note).are_those_of(wanted)
+
+
+def all_healthy(found: Sequence[State]) -> bool:
+    """Whether there are components and none has trouble."""
+    return bool(found) and all(state.trouble is None for state in found)
+
+
+def _state(component: Component, running: Sequence[processes.Process]) -> State:
+    for process in running:
+        if process.component == component.name and process.argv == component.argv:
+            return State(component.name, process.pid, component.healthy())
+    return State(component.name, None, "is not running")

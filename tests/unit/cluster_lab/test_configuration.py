@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Certificates, kubeconfigs, CRDs, cgroups and the mount table: the parts that need no machine."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from tests.cluster import cgroups, mounts
+from tests.cluster.certificates import Authority, write_private
+from tests.cluster.configuration import cni_network, kubelet
+from tests.cluster.credentials import kubeconfig, server_names
+from tests.cluster.layout import Layout
+from tests.cluster.objects import Manifest, served_without_webhook
+
+
+def test_the_api_servers_certificate_covers_every_name_it_is_called_by() -> None:
+    names = server_names(Layout(1))
+    issued = x509.load_pem_x509_certificate(Authority("test").server("kube-apiserver", names).certificate)
+    covered = issued.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert ipaddress.ip_address("127.0.0.1") in covered.get_values_for_type(x509.IPAddress)
+    assert ipaddress.ip_address("10.96.0.1") in covered.get_values_for_type(x509.IPAddress)
+    assert "kubernetes.default.svc.cluster.local" in covered.get_values_for_type(x509.DNSName)
+
+
+def test_certificates_verify_against_their_authority_alone() -> None:
+    first, second = Authority("first"), Authority("second")
+    issued = x509.load_pem_x509_certificate(first.client("someone", ["group"]).certificate)
+    issued.verify_directly_issued_by(x509.load_pem_x509_certificate(first.certificate))
+    with pytest.raises(ValueError, match="match"):
+        issued.verify_directly_issued_by(x509.load_pem_x509_certificate(second.certificate))
+
+
+def test_a_kubeconfig_verifies_the_server() -> None:
+    document = json.loads(kubeconfig(Layout(1), b"PEM", {"first": {"token": "t"}, "second": {}}))
+    cluster = document["clusters"][0]["cluster"]
+    assert cluster["server"] == "https://127.0.0.1:26443"
+    assert base64.b64decode(cluster["certificate-authority-data"]) == b"PEM"
+    assert "insecure-skip-tls-verify" not in cluster
+    assert document["current-context"] == "first"
+    assert [context["name"] for context in document["contexts"]] == ["first", "second"]
+
+
+def test_private_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    write_private(tmp_path / "key", b"secret")
+    assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+
+
+def test_the_kubelet_uses_folders_and_cgroups_of_its_instance() -> None:
+    written = json.dumps([kubelet(Layout(2)), cni_network(Layout(2))])
+    assert "/var/lib/namzu-cluster/2/" in written
+    assert "/run/namzu-cluster/2/" in written
+    assert "/namzu-cluster-2" in written
+    assert "/var/lib/kubelet" not in written
+
+
+def test_a_crd_is_served_without_its_webhook() -> None:
+    crd: Manifest = {
+        "spec": {
+            "conversion": {"strategy": "Webhook"},
+            "versions": [{"name": "v1alpha1", "served": True}, {"name": "v1beta1", "served": True}],
+        }
+    }
+    spec = served_without_webhook(crd)["spec"]
+    assert spec["conversion"] == {"strategy": "None"}
+    assert {version["name"]: version["served"] for version in spec["versions"]} == {"v1alpha1": False, "v1beta1": True}
+    assert crd["spec"]["conversion"] == {"strategy": "Webhook"}
+
+
+MOUNTS = """\
+21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+30 21 0:26 / /sys/fs/cgroup/pids rw,relatime shared:9 - cgroup cgroup rw,pids
+31 21 0:27 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+44 21 0:44 / /var/lib/namzu-cluster/1/kubelet/with\\040blank\\134 rw - tmpfs tmpfs rw
+45 21 0:45 / /var/lib/namzu-cluster/10 rw - tmpfs tmpfs rw
+46 44 0:46 / /var/lib/namzu-cluster/1/kubelet/with\\040blank\\134/inner rw - tmpfs tmpfs rw
+"""
+
+
+def test_the_mount_table_is_read_with_its_escapes() -> None:
+    table = mounts.mount_table(MOUNTS)
+    assert table[3].point == Path("/var/lib/namzu-cluster/1/kubelet/with blank\\")
+    assert [entry.kind for entry in table[:3]] == ["ext4", "cgroup", "cgroup2"]
+
+
+def test_mounts_below_a_folder_come_last_mounted_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "mountinfo").write_text(MOUNTS, encoding="utf-8")
+    monkeypatch.setattr(mounts, "MOUNT_TABLE", tmp_path / "mountinfo")
+    found = mounts.below(Path("/var/lib/namzu-cluster/1"))
+    assert [point.name for point in found] == ["inner", "with blank\\"]
+
+
+def unified_hierarchy(root: Path, available: str, enabled: str) -> None:
+    (root / "cgroup.controllers").write_text(available, encoding="ascii")
+    (root / "cgroup.subtree_control").write_text(enabled, encoding="ascii")
+
+
+def test_on_cgroup_v2_missing_controllers_are_enabled(tmp_path: Path) -> None:
+    unified_hierarchy(tmp_path, "cpu memory pids rdma\n", "cpu memory\n")
+    cgroups.delegate(tmp_path)
+    assert (tmp_path / "cgroup.subtree_control").read_text(encoding="ascii") == "+pids"

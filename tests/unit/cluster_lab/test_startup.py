@@ -1,0 +1,112 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Steps run in the order of their needs, and a failure stops the start."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import startup
+from tests.cluster.components import Component, components
+from tests.cluster.failures import ClusterError
+from tests.cluster.layout import Layout
+from tests.cluster.materials import Materials
+from tests.cluster.objects import Objects
+from tests.cluster.programs import Programs
+from tests.cluster.progress import Progress
+from tests.cluster.startup import Step
+
+
+def run(steps: list[Step], stop: threading.Event | None = None) -> None:
+    startup.run_steps(steps, stop or threading.Event(), Progress(io.StringIO()))
+
+
+def test_a_step_runs_after_what_it_needs() -> None:
+    order: list[str] = []
+    names = {"d": ("b", "c"), "c": ("a",), "b": ("a",), "a": ()}
+    run([Step(name, lambda name=name: order.append(name), needs) for name, needs in names.items()])  # type: ignore[misc]
+    assert order[0] == "a"
+    assert order[3] == "d"
+
+
+def test_steps_that_do_not_need_each_other_run_at_the_same_time() -> None:
+    meeting = threading.Barrier(2, timeout=10)
+    run([Step("one", lambda: _ignore(meeting.wait())), Step("two", lambda: _ignore(meeting.wait()))])
+
+
+def _ignore(_value: object) -> None:
+    return None
+
+
+@pytest.mark.parametrize("failure", [ClusterError("etcd ended"), ConnectionRefusedError("refused")])
+def test_a_failure_stops_the_others_and_those_that_wait(failure: Exception) -> None:
+    stop = threading.Event()
+
+    def fail() -> None:
+        raise failure
+
+    with pytest.raises(ClusterError, match=r"etcd ended|crds: refused"):
+        run(
+            [Step("crds", fail), Step("long", lambda: _ignore(stop.wait(10))), Step("later", pytest.fail, ("crds",))],
+            stop,
+        )
+    assert stop.is_set()
+
+
+class LogLayout(Layout):
+    """An instance whose folders are in the working directory of the test."""
+
+    @property
+    def state(self) -> Path:
+        return Path.cwd()
+
+
+@pytest.fixture(name="layout")
+def layout_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    monkeypatch.chdir(tmp_path)
+    layout = LogLayout(1)
+    layout.logs.mkdir()
+    return layout
+
+
+def never() -> str | None:
+    return "refused"
+
+
+def script(text: str, healthy: Callable[[], str | None] = never) -> Component:
+    return Component("unit-test", (sys.executable, "-c", text), healthy)
+
+
+def test_a_component_that_ends_is_named_with_its_last_lines(layout: Layout) -> None:
+    talk = "import sys; [print('line', number) for number in range(40)]; sys.exit(7)"
+    with pytest.raises(ClusterError) as caught:
+        startup.start_component(layout, script(talk), threading.Event())
+    text = str(caught.value)
+    assert "unit-test ended with code 7 while starting" in text
+    assert str(layout.logs / "unit-test.log") in text
+    assert "line 39" in text
+    assert text.count("line ") == 15
+
+
+def test_a_component_is_not_started_after_a_stop(layout: Layout) -> None:
+    stop = threading.Event()
+    stop.set()
+    startup.start_component(layout, script("open('started', 'w').close()"), stop)
+    assert list(layout.logs.iterdir()) == []
+
+
+def test_every_need_of_a_component_is_a_step(layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    programs = Programs((tmp_path, tmp_path))
+    monkeypatch.setattr("tests.cluster.packages.find", lambda program: f"/usr/bin/{program}")
+    monkeypatch.setattr(startup, "administrator_api", lambda _path: None)
+    materials = Materials(programs, tmp_path, Objects((), (), ()))
+    steps = startup.steps(layout, materials, threading.Event())
+    names = {step.name for step in steps}
+    assert {component.name for component in components(layout, programs)} <= names
+    assert {need for step in steps for need in step.needs} <= names
