@@ -8,7 +8,7 @@ import base64
 import dataclasses
 import typing as t
 
-from ..cluster.deadline import SYSTEM_CLOCK, Clock, Deadline
+from ..cluster.deadline import Deadline
 from ..cluster.errors import InputError
 from .connection import Connection, Peer, connect, no_agent
 from .errors import GuestError, GuestProtocolError, GuestRefusedError, GuestUnauthorizedError
@@ -75,10 +75,12 @@ class Agent:
     agent says no; its ``kind`` says why).
     """
 
-    def __init__(self, address: AgentAddress, clock: Clock = SYSTEM_CLOCK, subject: str | None = None) -> None:
-        """``subject`` says in messages whose agent this is, for example ``sandbox team-a/build-7``."""
+    def __init__(self, address: AgentAddress, *, subject: str | None = None) -> None:
+        """``subject`` says in messages whose agent this is, for example ``sandbox team-a/build-7``.
+
+        Time is each call's deadline's.
+        """
         self.address = address
-        self.clock = clock
         self.subject = subject
 
     def __repr__(self) -> str:
@@ -103,6 +105,7 @@ class Agent:
         env: t.Mapping[str, str] | None = None,
         stdin: bytes = b"",
         timeout: float | None = None,
+        grace: float | None = None,
         max_output: int = DEFAULT_MAX_OUTPUT,
         on_output: OutputCallback | None = None,
     ) -> Execution:
@@ -115,6 +118,7 @@ class Agent:
             env: variables added to the agent's clean environment.
             stdin: bytes for standard input; without any it is ``/dev/null``. Any size.
             timeout: seconds (above 0) after which the agent ends the process group; the result says ``timed_out``.
+            grace: seconds (0 to 60; the agent's default is 2) between SIGTERM and SIGKILL when it does.
             max_output: bytes of each stream that are kept (0 to 256 MiB); what follows is counted and dropped, and
                 the program is never blocked by it.
             on_output: called with ``"stdout"`` or ``"stderr"`` and bytes as they arrive, cut anywhere.
@@ -123,7 +127,7 @@ class Agent:
         for a request above 8 MiB and GuestRefusedError ``not-found``, ``not-executable``, ``bad-cwd``, ``bad-request``
         or ``exhausted`` for a program that did not start.
         """
-        optional = {"cwd": cwd, "env": dict(env) if env else None, "timeout": timeout}
+        optional = {"cwd": cwd, "env": dict(env) if env else None, "timeout": timeout, "grace": grace}
         body: dict[str, t.Any] = {"argv": list(argv), "max_output": max_output}
         body |= {key: value for key, value in optional.items() if value is not None}
         following: t.Iterable[bytes] = ()

@@ -21,6 +21,9 @@ from .wire import FrameDecoder
 #: Waits between the tries to connect: an agent needs some tens of milliseconds from exec to listen.
 CONNECT_WAITS = (0.1, 0.3)
 
+#: A command may be silent for hours, and a node that died says nothing either: found out after 30 + 3 * 10 s.
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+
 _CHUNK = 64 * 1024
 #: Stop taking from the source of outgoing frames while this much is unsent.
 _OUTGOING_MARK = 256 * 1024
@@ -170,7 +173,7 @@ def _dial(peer: Peer, operation: str, deadline: Deadline) -> socket.socket:
     for index, (family, address) in enumerate(addresses):
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _set_options(sock)
             sock.settimeout(max(deadline.remaining() / (len(addresses) - index), 0.001))
             sock.connect(address)
             return sock
@@ -180,6 +183,15 @@ def _dial(peer: Peer, operation: str, deadline: Deadline) -> socket.socket:
         if deadline.expired:
             raise timed_out(peer, operation, "connect", deadline)
     raise failure
+
+
+def _set_options(sock: socket.socket) -> None:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        # Not every system lets a program set these.
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _resolve(peer: Peer, operation: str, deadline: Deadline) -> list[tuple[int, t.Any]]:
@@ -194,8 +206,8 @@ def _resolve(peer: Peer, operation: str, deadline: Deadline) -> list[tuple[int, 
     def look_up() -> None:
         try:
             found.append(_addresses(peer, 0))
-        except (OSError, UnicodeError) as error:
-            failed.append(error if isinstance(error, OSError) else OSError("not a host name"))
+        except OSError as error:
+            failed.append(error)
 
     thread = threading.Thread(target=look_up, name="namzu-resolve", daemon=True)
     thread.start()
@@ -208,7 +220,11 @@ def _resolve(peer: Peer, operation: str, deadline: Deadline) -> list[tuple[int, 
 
 
 def _addresses(peer: Peer, flags: int) -> list[tuple[int, t.Any]]:
-    infos = socket.getaddrinfo(peer.host, peer.port, type=socket.SOCK_STREAM, flags=flags)
+    try:
+        infos = socket.getaddrinfo(peer.host, peer.port, type=socket.SOCK_STREAM, flags=flags)
+    except UnicodeError:
+        # From the encoding of internationalised names, before anything is looked up.
+        raise OSError(f"{peer.host[:80]!r} is no host name") from None
     return [(info[0], info[4]) for info in infos]
 
 

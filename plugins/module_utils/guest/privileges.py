@@ -22,13 +22,14 @@ _READ_STATUS = f"import sys; sys.stdout.write(open('{_STATUS}').read())"
 #: The file has some 60 lines.
 _MAX_STATUS = 64 * 1024
 
-#: Field of the status file, the attribute here, and the setting of the template that makes it zero.
-_MASKS = (
-    ("CapInh", "inheritable", "capabilities.drop: [ALL]"),
-    ("CapPrm", "permitted", "capabilities.drop: [ALL] and runAsNonRoot: true"),
-    ("CapEff", "effective", "capabilities.drop: [ALL] and runAsNonRoot: true"),
-    ("CapBnd", "bounding", "capabilities.drop: [ALL] and privileged: false"),
-    ("CapAmb", "ambient", "capabilities.drop: [ALL]"),
+#: Field of the status file, the attribute here, and the settings of a container that make it zero.
+_DROP_ALL = "capabilities.drop: [ALL]"
+_MASKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("CapInh", "inheritable", (_DROP_ALL,)),
+    ("CapPrm", "permitted", (_DROP_ALL, "runAsNonRoot: true")),
+    ("CapEff", "effective", (_DROP_ALL, "runAsNonRoot: true")),
+    ("CapBnd", "bounding", (_DROP_ALL, "privileged: false")),
+    ("CapAmb", "ambient", (_DROP_ALL,)),
 )
 _NO_NEW_PRIVS_SETTING = "allowPrivilegeEscalation: false"
 
@@ -66,7 +67,7 @@ class Privileges:
     @property
     def none(self) -> bool:
         """Whether there is no privilege at all."""
-        return self.no_new_privs and not any(getattr(self, attribute) for _field, attribute, _setting in _MASKS)
+        return self.no_new_privs and not any(getattr(self, attribute) for _field, attribute, _closing in _MASKS)
 
 
 def probe_privileges(agent: Agent, deadline: Deadline, subject: str) -> Privileges:
@@ -130,7 +131,7 @@ def _parse(execution: Execution, subject: str, where: str) -> Privileges:
             raise _unreadable(subject, where, f"{_STATUS} has {name}: {printable(value, 80)}, which is unreadable")
         return value
 
-    masks = {attribute: int(field(name, "[0-9a-f]{1,32}"), 16) for name, attribute, _setting in _MASKS}
+    masks = {attribute: int(field(name, "[0-9a-f]{1,32}"), 16) for name, attribute, _closing in _MASKS}
     return Privileges(
         **masks,
         no_new_privs=field("NoNewPrivs", "[01]") == "1",
@@ -148,15 +149,19 @@ def capability_names(mask: int) -> list[str]:
 def _excess(privileges: Privileges, subject: str, where: str) -> PrivilegeError:
     excess: dict[str, str] = {}
     settings: list[str] = []
-    for name, attribute, setting in _MASKS:
+    for name, attribute, closing in _MASKS:
         mask = getattr(privileges, attribute)
         if mask:
             excess[name] = f"{mask:016x} ({' '.join(capability_names(mask))})"
-            settings.append(setting)
+            settings.extend(closing)
     if not privileges.no_new_privs:
         excess["NoNewPrivs"] = "0"
         settings.append(_NO_NEW_PRIVS_SETTING)
-    found = "; ".join(f"{name}: {value}" for name, value in excess.items())
+    # Masks are usually equal, and forty names are read once.
+    by_value: dict[str, list[str]] = {}
+    for name, value in excess.items():
+        by_value.setdefault(value, []).append(name)
+    found = "; ".join(f"{', '.join(names)}: {value}" for value, names in by_value.items())
     return PrivilegeError(
         f"The privilege probe of {where} found privileges (uid {privileges.uid}): {found}.",
         excess=excess,

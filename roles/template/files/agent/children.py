@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""The processes that the agent starts, and the one place where processes are waited for.
+
+PID 1 is the parent of every orphan, so it waits for any child. Whoever waits for any child also collects the exit
+status of its own commands; therefore nobody else waits. ``spawn`` and ``reap`` exclude each other: a process is in the
+table before anybody can collect its status, however short it lives, and its number cannot be given to another one
+before the table knows.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import subprocess
+import threading
+
+from wire import Refused
+
+_REFUSALS = {
+    errno.ENOENT: ("not-found", "there is no such program"),
+    errno.ENOTDIR: ("not-found", "there is no such program"),
+    errno.ELOOP: ("not-found", "its path has too many symbolic links"),
+    errno.EACCES: ("not-executable", "the program may not be executed"),
+    errno.EPERM: ("not-executable", "the program may not be executed"),
+    errno.ENOEXEC: ("not-executable", "the file is no program and does not begin with #!"),
+    errno.EISDIR: ("not-executable", "that is a folder"),
+    errno.ETXTBSY: ("not-executable", "the file is being written to"),
+    errno.E2BIG: ("bad-request", "arguments and environment are larger than the kernel takes"),
+    errno.ENAMETOOLONG: ("bad-request", "its path is too long"),
+    errno.EAGAIN: ("exhausted", "no process can be started: the limit of processes is reached"),
+    errno.ENOMEM: ("exhausted", "no process can be started: there is no memory left"),
+    errno.EMFILE: ("exhausted", "no process can be started: the agent has no file descriptor left"),
+    errno.ENFILE: ("exhausted", "no process can be started: the machine has no file descriptor left"),
+}
+
+
+class Child:
+    """A process that the agent started, leader of a session and of a process group of its own."""
+
+    def __init__(self, pid: int, alarm: int) -> None:
+        self.pid = pid
+        #: Wait status, once it has ended.
+        self.status: int | None = None
+        #: Descriptor that is written to at that moment, until somebody releases the child.
+        self.alarm: int | None = alarm
+
+    def end(self, status: int) -> None:
+        self.status = status
+        if self.alarm is not None:
+            # An event counter wants eight bytes; a pipe does not mind.
+            os.write(self.alarm, struct.pack("=Q", 1))
+
+
+class Children:
+    """Starts processes, collects those that ended, and signals groups."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[int, Child] = {}
+        self.stopping = False
+
+    def spawn(self, argv: list[str], env: dict[str, str], cwd: str, fds: tuple[int, int, int], alarm: int) -> Child:
+        """Start a program with ``fds`` as standard input, output and error.
+
+        ``alarm`` is a descriptor that is written to when it has ended; it stays open until ``release``.
+        """
+        with self._lock:
+            if self.stopping:
+                raise Refused("stopping", "the agent is being stopped")
+            try:
+                process = subprocess.Popen(
+                    argv,
+                    stdin=fds[0],
+                    stdout=fds[1],
+                    stderr=fds[2],
+                    cwd=cwd,
+                    env=env,
+                    start_new_session=True,
+                    restore_signals=True,
+                )
+            except OSError as error:
+                raise refusal(error, argv[0], cwd) from None
+            except ValueError as error:
+                raise Refused("bad-request", f"the command cannot be passed on: {error}") from None
+            # The reaper waits for it. A Popen that knows a return code never does.
+            process.returncode = 0
+            child = Child(process.pid, alarm)
+            self._running[child.pid] = child
+            return child
+
+    def release(self, child: Child) -> None:
+        """Nobody looks at this child any more: its alarm may be closed."""
+        with self._lock:
+            child.alarm = None
+
+    def reap(self, seconds: float) -> bool:
+        """Collect every child that has ended. False when a start in progress kept us waiting for ``seconds``."""
+        if not self._lock.acquire(timeout=seconds):
+            return False
+        try:
+            while True:
+                try:
+                    pid, status = os.waitpid(-1, os.WNOHANG)
+                except ChildProcessError:
+                    return True
+                if pid == 0:
+                    return True
+                child = self._running.pop(pid, None)
+                if child is not None:
+                    child.end(status)
+        finally:
+            self._lock.release()
+
+    def signal_group(self, child: Child, number: int) -> bool:
+        """Signal what is left of a child's process group; False when nothing is.
+
+        The number of a group stays taken as long as it has a member. Only when it had none, and within the seconds of
+        a grace, could it be another's; if that is a command of ours the table tells, and it is left alone.
+        """
+        with self._lock:
+            if child.status is not None and child.pid in self._running:
+                return False
+            try:
+                os.killpg(child.pid, number)
+            except ProcessLookupError:
+                return False
+            except PermissionError:
+                # All of its members changed their user: they are there, and out of our reach.
+                return number == 0
+            return True
+
+    def stop(self) -> None:
+        """Start nothing from now on. It does not wait for a start that hangs in the kernel."""
+        self.stopping = True
+
+
+def refusal(error: OSError, program: str, cwd: str) -> Refused:
+    """Why a program did not start, in words."""
+    if error.filename == cwd and error.filename != program:
+        return Refused("bad-cwd", f"cannot start in {cwd}: {os.strerror(error.errno or 0)}")
+    kind, words = _REFUSALS.get(error.errno or 0, ("internal", os.strerror(error.errno or 0)))
+    if kind == "not-found" and "/" in program and os.path.isfile(os.path.join(cwd, program)):
+        words = "the interpreter that its first line names, or its loader, is not there"
+    return Refused(kind, f"{program}: {words}")
+
+
+def exit_of(status: int) -> dict[str, int | None]:
+    """A wait status as ``exit`` or ``signal``."""
+    if os.WIFSIGNALED(status):
+        return {"exit": None, "signal": os.WTERMSIG(status)}
+    return {"exit": os.WEXITSTATUS(status), "signal": None}

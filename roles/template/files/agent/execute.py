@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""execute: run a program, stream its input and output, and say how it ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from command import Command
+from relay import Relay
+from stream import Stream
+from wire import encode_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from operations import Context
+    from wire import Peer
+
+FEATURES = ["execute"]
+
+
+class Descriptors:
+    """Descriptors that are ours to close, each exactly once: a number that was closed may be another thread's."""
+
+    def __init__(self) -> None:
+        self._open: set[int] = set()
+
+    def add(self, *fds: int) -> int:
+        self._open.update(fds)
+        return fds[0]
+
+    def close(self, *fds: int) -> None:
+        for fd in fds:
+            self._open.remove(fd)
+            os.close(fd)
+
+    def close_all(self) -> None:
+        self.close(*self._open.copy())
+
+    def alarm(self) -> tuple[int, int]:
+        """One to poll and one to write to: an event counter, or before Python 3.10 a pipe."""
+        if hasattr(os, "eventfd"):
+            fd = self.add(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+            return fd, fd
+        ends = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.add(*ends)
+        return ends
+
+    def pipe(self) -> tuple[int, int]:
+        ends = os.pipe2(os.O_CLOEXEC)
+        self.add(*ends)
+        return ends
+
+
+def execute(context: Context, peer: Peer, body: dict[str, Any]) -> None:
+    """Start the command, and stay with it until it has ended or its client has left."""
+    command = Command(body, context.settings)
+    children = context.children
+    descriptors = Descriptors()
+    child = None
+    try:
+        bell, alarm = descriptors.alarm()
+        if command.stdin is None:
+            stdin, feed = descriptors.add(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)), None
+        else:
+            stdin, feed = descriptors.pipe()
+        (out, stdout), (err, stderr) = descriptors.pipe(), descriptors.pipe()
+        child = children.spawn(command.argv, command.env, command.cwd, (stdin, stdout, stderr), alarm)
+        descriptors.close(stdin, stdout, stderr)
+        peer.send(encode_json({"started": {"pid": child.pid}}))
+        Relay(Stream(peer), children, child, command, descriptors.close).run(bell, feed, out, err)
+    finally:
+        if child is not None:
+            if child.status is None:
+                # Whatever went wrong here, nothing keeps running that nobody is told about.
+                children.signal_group(child, signal.SIGKILL)
+            children.release(child)
+        descriptors.close_all()

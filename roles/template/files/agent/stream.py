@@ -1,0 +1,103 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""The client's side of a stream: a socket that is never waited for."""
+
+from __future__ import annotations
+
+import select
+import time
+
+from wire import FRAME_LIMIT, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wire import Peer
+
+CHUNK = 64 * 1024
+#: Bytes that wait to be taken before whoever makes them is held back.
+HIGH_WATER = 256 * 1024
+#: Seconds without a byte being taken, after which a client that owes us reading has gone.
+STALL = 60.0
+
+_CLOSED = select.POLLRDHUP | select.POLLHUP | select.POLLERR | select.POLLNVAL
+
+
+class Stream:
+    """Frames to and from a client that may be slow, or gone. A client that has closed its side has gone."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self._outgoing = bytearray()
+        self._taken = 0.0
+        self.gone = False
+        peer.streaming = True
+        peer.decoder.limit = FRAME_LIMIT
+        peer.socket.setblocking(False)
+        self.fd = peer.socket.fileno()
+
+    @property
+    def full(self) -> bool:
+        return len(self._outgoing) >= HIGH_WATER
+
+    @property
+    def empty(self) -> bool:
+        return not self._outgoing
+
+    @property
+    def stalls_at(self) -> float | None:
+        """When the client counts as gone, unless it takes something before."""
+        return self._taken + STALL if self._outgoing else None
+
+    def events(self, reading: bool) -> int:
+        """What to ask poll for."""
+        return select.POLLRDHUP | (select.POLLIN if reading else 0) | (select.POLLOUT if self._outgoing else 0)
+
+    def send(self, data: bytes) -> None:
+        """Pass ``data`` on, now or later; to nobody when the client has gone."""
+        if self.gone:
+            return
+        if not self._outgoing:
+            self._taken = time.monotonic()
+        self._outgoing += data
+        self.flush()
+
+    def flush(self) -> None:
+        try:
+            sent = self._peer.socket.send(self._outgoing)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.leave()
+            return
+        del self._outgoing[:sent]
+        self._taken = time.monotonic()
+
+    def receive(self, events: int) -> bytes | None:
+        """Act on what poll said; a whole frame when there is one."""
+        if events & _CLOSED:
+            self.leave()
+            return None
+        if events & select.POLLOUT:
+            self.flush()
+        if self.gone or not events & select.POLLIN:
+            return None
+        try:
+            data = self._peer.socket.recv(min(self._peer.decoder.wanted, CHUNK))
+            frame = self._peer.decoder.feed(data)
+        except BlockingIOError:
+            return None
+        except (OSError, Refused):
+            self.leave()
+            return None
+        if not data:
+            self.leave()
+        return frame
+
+    def linger(self) -> None:
+        """Throw away what the client still sends, so that closing does not reset our last words away."""
+        self._peer.linger()
+
+    def leave(self) -> None:
+        """Nobody is there any more."""
+        self.gone = True
+        self._outgoing.clear()
