@@ -1,0 +1,31 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Role ``claimant`` grants what the core's table lists, and nothing else."""
+
+from __future__ import annotations
+
+import pathlib
+import typing as t
+
+import yaml
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rules import CLAIMANT, DIRECT, Rule
+
+VARS = pathlib.Path(__file__).parents[2] / "roles" / "claimant" / "vars" / "main.yml"
+
+
+def as_rbac(rules: tuple[Rule, ...]) -> list[dict[str, t.Any]]:
+    return [
+        {"apiGroups": [rule.kind.group], "resources": [rule.kind.plural], "verbs": list(rule.verbs)} for rule in rules
+    ]
+
+
+def test_role_grants_what_the_table_lists() -> None:
+    granted = yaml.safe_load(VARS.read_text(encoding="utf-8"))
+    assert granted["claimant_rules"] == as_rbac(CLAIMANT)
+    assert granted["claimant_direct_rules"] == as_rbac(DIRECT)
+
+
+def test_no_rule_lets_a_claimant_write_what_binds_it() -> None:
+    writing = {"create", "update", "patch", "delete", "deletecollection"}
+    written = {rule.kind.name for rule in CLAIMANT if writing & set(rule.verbs)}
+    assert written == {"SandboxClaim"}
