@@ -1,0 +1,73 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# The name of python3 on this machine; 3.11 or newer. The environments in .venv are made with the versions they need.
+PYTHON ?= python3
+PY313 := .venv/py313/bin
+
+CLUSTER := $(PY313)/python -m tests.cluster
+# uv comes last on the PATH, where nox looks for it.
+NOX := PATH="$$PATH:$(CURDIR)/.venv/bin" $(PY313)/nox --non-interactive
+
+.PHONY: help
+help: ## This list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.PHONY: environments
+environments: ## The Python environments in .venv (every other target sees to them itself)
+	@$(PYTHON) requirements/install.py
+
+.PHONY: demo
+demo: up ## A cluster, and playbooks/demo.yml on it; the cluster stays
+	@eval "$$($(CLUSTER) env)" && ANSIBLE_CONFIG=ansible.cfg $(PY313)/ansible-playbook playbooks/demo.yml
+	@echo 'The cluster is still up, so the next run is quick. Take it down with: make down'
+
+.PHONY: test
+test: environments ## Everything that must pass: lint, unit, sanity, integration, bench
+	@$(NOX)
+
+.PHONY: lint
+lint: environments ## Formatting, types, layers, licences, roles, changelog, documentation
+	@$(NOX) --tags lint
+
+.PHONY: unit
+unit: environments ## Unit and fault tests on both Pythons
+	@$(NOX) --tags unit
+
+.PHONY: sanity
+sanity: environments ## ansible-test sanity, without exceptions
+	@$(NOX) --tags sanity
+
+.PHONY: integration
+integration: environments ## Tests on a cluster, on both Pythons
+	@$(NOX) --tags integration
+
+.PHONY: bench
+bench: up ## Compare with kubernetes.core and upstream's client, side by side
+	@eval "$$($(CLUSTER) env)" && $(PY313)/python -m tests.bench
+
+.PHONY: up
+up: environments ## Start the cluster (KUBECONFIG or NAMZU_CLUSTER=existing: use yours)
+	@$(CLUSTER) up
+
+.PHONY: down
+down: environments ## Take down the cluster and all that it left on this machine
+	@$(CLUSTER) down
+
+.PHONY: status
+status: environments ## What is running
+	@$(CLUSTER) status
+
+.PHONY: env
+env: environments ## Shell exports for the cluster: eval "$(make -s env)"
+	@$(CLUSTER) env
+
+.PHONY: pins
+pins: ## Write requirements/*.txt anew with the newest versions
+	@$(PYTHON) requirements/install.py --pin
+
+.PHONY: clean
+clean: ## Remove environments, caches and build folders (a running cluster is taken down first)
+	@if [ -x $(PY313)/python ] && [ -f tests/cluster/__main__.py ]; then $(CLUSTER) down; fi
+	@rm -rf .venv build .cache .ansible .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .nox
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

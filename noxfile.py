@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of `make test`: each has a name, is timed, and can be run alone.
+
+    .venv/py313/bin/nox --list
+    .venv/py313/bin/nox -s ruff mypy
+    .venv/py313/bin/nox -s 'unit(py311)' -- -k deadline
+
+The environments come from requirements/install.py, so nox makes none. A failing step does not stop those after it.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shlex
+import subprocess
+
+import nox
+
+ROOT = pathlib.Path(__file__).parent.resolve()
+ENVIRONMENTS = ("py311", "py313")
+COLLECTIONS = ROOT / ".venv" / "collections"
+# A home for tools that leave things there.
+HOME = ROOT / ".cache" / "home"
+CORE = "ansible_collections.namzu.sandbox.plugins"
+
+nox.needs_version = ">=2025.5.1"
+nox.options.default_venv_backend = "none"
+nox.options.stop_on_first_error = False
+
+
+def run(session: nox.Session, program: str, *arguments: str, environment: str = "py313", **variables: str) -> None:
+    """Run a program of one of our environments with that environment first on the PATH."""
+    programs = ROOT / ".venv" / environment / "bin"
+    variables["PATH"] = f"{programs}{os.pathsep}{variables.get('PATH', os.environ['PATH'])}"
+    session.run(str(programs / program), *arguments, env=variables, external=True)
+
+
+@nox.session(tags=["lint"])
+def ruff(session: nox.Session) -> None:
+    """Lint rules and formatting of all Python."""
+    run(session, "ruff", "check", "--quiet")
+    run(session, "ruff", "format", "--check", "--quiet")
+
+
+@nox.session(tags=["lint"])
+def mypy(session: nox.Session) -> None:
+    """Types of the core, of the glue, of the agent and of the test cluster, strictly."""
+    config = (f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={ROOT / '.mypy_cache'}")
+    with session.chdir(COLLECTIONS):
+        run(session, "mypy", *config, "-p", f"{CORE}.module_utils", "-p", f"{CORE}.plugin_utils")
+    run(session, "mypy", *config, "noxfile.py", "requirements/install.py", "tests/cluster", "tests/sanity")
+    # In the pod the agent is a folder that Python starts, so its files import each other as top-level modules.
+    with session.chdir(ROOT / "roles" / "template" / "files" / "agent"):
+        run(session, "mypy", *config, ".")
+
+
+@nox.session(tags=["lint"])
+def layers(session: nox.Session) -> None:
+    """The contracts in pyproject.toml: who may import whom."""
+    run(session, "lint-imports", "--no-logo", PYTHONPATH=str(COLLECTIONS))
+
+
+@nox.session(tags=["lint"])
+def licences(session: nox.Session) -> None:
+    """Every file says its licence, and every licence is here."""
+    run(session, "reuse", "lint", "--quiet")
+
+
+@nox.session(name="ansible-lint", tags=["lint"])
+def ansible_lint(session: nox.Session) -> None:
+    """Roles and playbooks, profile production."""
+    run(session, "ansible-lint", "--offline", "--strict", "--nocolor", "-q", HOME=str(HOME))
+
+
+@nox.session(tags=["lint"])
+def changelog(session: nox.Session) -> None:
+    """Changelog fragments."""
+    run(session, "antsibull-changelog", "lint")
+
+
+@nox.session(tags=["lint"])
+def docs(session: nox.Session) -> None:
+    """The documentation of every module, plugin and role renders, and its links lead somewhere."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    run(session, "antsibull-docs", "lint-collection-docs", "--plugin-docs", str(ROOT), HOME=str(HOME))
+
+
+@nox.session(tags=["unit"])
+@nox.parametrize("environment", ENVIRONMENTS, ids=ENVIRONMENTS)
+def unit(session: nox.Session, environment: str) -> None:
+    """Unit and fault tests."""
+    run(session, "pytest", *session.posargs, environment=environment)
+
+
+@nox.session(tags=["sanity"])
+@nox.parametrize("environment", ENVIRONMENTS, ids=ENVIRONMENTS)
+def sanity(session: nox.Session, environment: str) -> None:
+    """ansible-test sanity, nothing ignored."""
+    run(session, "python", "tests/sanity/run.py", *session.posargs, environment=environment)
+
+
+@nox.session(tags=["lifecycle"])
+def lifecycle(session: nox.Session) -> None:
+    """The local cluster itself comes up, survives crashes and leaves nothing behind; beside one that is in use."""
+    if os.environ.get("NAMZU_CLUSTER") == "existing":
+        session.skip("the cluster is not ours to start")
+    run(session, "pytest", "tests/cluster", *session.posargs)
+
+
+@nox.session(tags=["integration"])
+@nox.parametrize("environment", ENVIRONMENTS, ids=ENVIRONMENTS)
+def integration(session: nox.Session, environment: str) -> None:
+    """Every verb, plugin and role on a cluster."""
+    run(session, "pytest", *(session.posargs or ["tests/integration"]), environment=environment, **cluster(session))
+
+
+@nox.session(tags=["bench"])
+def bench(session: nox.Session) -> None:
+    """What the benchmarks promise, as tests."""
+    run(session, "pytest", "tests/bench", *session.posargs, **cluster(session))
+
+
+@nox.session(name="cluster-down", tags=["integration", "bench"])
+def cluster_down(session: nox.Session) -> None:
+    """Take down the cluster that this run started; one that was there before stays."""
+    if not started_here:
+        session.skip("this run started no cluster")
+    run(session, "python", "-m", "tests.cluster", "down")
+
+
+started_here: list[bool] = []
+
+
+def cluster(session: nox.Session) -> dict[str, str]:
+    """The variables that lead to the cluster, which is started when none is running."""
+    command = f"{shlex.quote(str(ROOT / '.venv' / 'py313' / 'bin' / 'python'))} -m tests.cluster"
+    if subprocess.run(f"{command} status", shell=True, cwd=ROOT, capture_output=True, check=False).returncode != 0:
+        started_here.append(True)
+        run(session, "python", "-m", "tests.cluster", "up")
+    # The lines are meant for a shell, so a shell reads them.
+    evaluate = f'set -e; exports="$({command} env)"; eval "$exports"; env --null'
+    exported = subprocess.run(evaluate, shell=True, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout
+    variables = dict(line.split("=", 1) for line in exported.split("\0") if line)
+    return {name: value for name, value in variables.items() if os.environ.get(name) != value}
