@@ -24,7 +24,10 @@ options:
         description:
           - V(service) uses the sandbox's service name, and needs the cluster's DNS where the task runs.
           - V(pod_ip) uses the pod's own address, and needs a route to the pod network where the task runs.
+          - V(port_forward) goes through the API server, and works from anywhere. It needs the Python library
+            C(websocket-client), and create and get on C(pods/portforward) (option C(claimant_port_forward) of role
+            C(claimant)).
         type: str
-        choices: [service, pod_ip]
+        choices: [service, pod_ip, port_forward]
         default: service
 """

@@ -1,6 +1,7 @@
 #!/usr/bin/python
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Acquire a sandbox, or give it back."""
 
 from __future__ import annotations
@@ -29,11 +30,42 @@ options:
       - Name of the claim. With O(state=present) a matching live sandbox of that name is left as it is, and one that
         differs is refused, never replaced.
       - Without a name each run acquires a fresh sandbox, named C(namzu-task-) and a random identifier.
-      - Required with O(state=absent).
+      - With O(state=absent) the sandbox to give back; O(names) and O(label_selector) name several.
     type: str
+  names:
+    description:
+      - With O(state=absent), names of sandboxes to give back, all at the same time.
+    type: list
+    elements: str
+  label_selector:
+    description:
+      - With O(state=absent), gives back the sandboxes whose claims match. It must not be empty.
+    type: str
+  count:
+    description:
+      - With O(state=present), acquires so many sandboxes at once (1 to 1000), with one watch for all of them. With a
+        O(name) they are called C(<name>-0), C(<name>-1) and so on.
+    type: int
+  on_failure:
+    description:
+      - What O(count) does when one of them cannot be had. V(release_all) gives back everything that this task made;
+        V(keep) keeps what could be had. The task fails either way, and RV(failures) says for which.
+    type: str
+    choices: [release_all, keep]
+    default: release_all
   warm_pool:
     description:
-      - Name of the SandboxWarmPool. Required with O(state=present).
+      - Name of the SandboxWarmPool to take a sandbox out of. With O(state=present) this or O(template) is required.
+    type: str
+  template:
+    description:
+      - Name of the SandboxTemplate to make a Sandbox from, without a pool. It starts cold, which
+        takes as long as its pod.
+    type: str
+  runtime_class:
+    description:
+      - The RuntimeClass of a sandbox that is made from O(template). A member of a pool runs already, under the class of
+        its template, so this is refused with O(warm_pool).
     type: str
   labels:
     description:
@@ -99,6 +131,22 @@ EXAMPLES = r"""
     name: "{{ acquired.sandbox.name }}"
     state: absent
 
+- name: Acquire twenty at once
+  namzu.sandbox.sandbox:
+    namespace: agents
+    warm_pool: python
+    name: worker
+    count: 20
+    labels:
+      job: "4711"
+
+- name: Give back everything of that job, and wait until it is gone
+  namzu.sandbox.sandbox:
+    namespace: agents
+    state: absent
+    label_selector: job=4711
+    wait: true
+
 - name: Acquire by name from outside of the cluster network's DNS, once
   namzu.sandbox.sandbox:
     namespace: agents
@@ -114,7 +162,7 @@ EXAMPLES = r"""
 RETURN = r"""
 sandbox:
   description: The sandbox. Its agent's token is not part of it.
-  returned: with state=present, except in check mode
+  returned: with state=present and without count, except in check mode
   type: dict
   contains:
     name:
@@ -168,8 +216,13 @@ sandbox:
         egress: unverified
         ingress: unverified
 sandboxes:
-  description: The same, as a list.
+  description: All sandboxes, as a list.
   returned: with state=present
+  type: list
+  elements: dict
+failures:
+  description: The sandboxes that could not be had, or not be given back, each with C(name), C(reason) and C(msg).
+  returned: when some of several failed
   type: list
   elements: dict
 released:

@@ -1,6 +1,7 @@
 #!/usr/bin/python
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Run a command in a sandbox."""
 
 from __future__ import annotations
@@ -58,8 +59,9 @@ extends_documentation_fragment:
   - namzu.sandbox.agent
 attributes:
   check_mode:
-    description: Only looks whether the sandbox is there.
+    description: Says what would be done, without doing it.
     support: partial
+    details: A command may change anything, so it is not run; the task only looks whether the sandbox is there.
   diff_mode:
     description: A command has no difference to show.
     support: none

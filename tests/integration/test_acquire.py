@@ -143,6 +143,29 @@ def test_everything_works_with_the_rules_of_the_claimant_role_alone(play, pool, 
     assert played["run"]["stdout"].strip() != "0"
 
 
+def test_an_agent_is_reached_through_the_api_server_where_there_is_no_route(play, pool):
+    agent = {"agent": {"address": "port_forward"}}
+    script = "import sys; print(len(sys.stdin.read()))"
+    played = play(
+        [
+            {**acquire(pool, **agent), "register": "held"},
+            {
+                "name": "run",
+                "namzu.sandbox.sandbox_exec": {
+                    **pool.access,
+                    **agent,
+                    "name": "{{ held.sandbox.name }}",
+                    "argv": ["python3", "-c", script],
+                    "stdin": "{{ 'x' * 300000 }}",
+                },
+            },
+            release(pool, "{{ held.sandbox.name }}"),
+        ]
+    )
+    assert played["run"]["stdout"] == "300000\n"
+    assert played.output == "", "the threads that carry the bytes end without a word"
+
+
 @pytest.mark.parametrize(
     ("task", "expected"),
     [

@@ -8,7 +8,8 @@ import pathlib
 import typing as t
 
 import yaml
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rules import CLAIMANT, DIRECT, Rule
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rules import CLAIMANT, DIRECT, PORT_FORWARD, Rule
 
 VARS = pathlib.Path(__file__).parents[2] / "roles" / "claimant" / "vars" / "main.yml"
 
@@ -23,6 +24,10 @@ def test_role_grants_what_the_table_lists() -> None:
     granted = yaml.safe_load(VARS.read_text(encoding="utf-8"))
     assert granted["claimant_rules"] == as_rbac(CLAIMANT)
     assert granted["claimant_direct_rules"] == as_rbac(DIRECT)
+    group, resource, verbs = PORT_FORWARD
+    assert granted["claimant_port_forward_rules"] == [
+        {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+    ]
 
 
 def test_no_rule_lets_a_claimant_write_what_binds_it() -> None:

@@ -16,10 +16,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import typing as t
+import urllib.parse
 
 from .credentials import Credential, FileToken, StaticToken
 from .errors import AccessError
 from .kubeconfig import DEFAULT_PATH, Login, login_from_kubeconfig
+from .proxies import proxy_from_environment
 
 #: Where the kubelet mounts a pod's service account (Kubernetes documentation, "Configure Service Accounts for Pods").
 SERVICE_ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -52,7 +54,7 @@ class Access:
         client_pem: client certificate and key, as PEM text; None for none.
         verify: whether the server's certificate is checked.
         server_name: the name to check it against, when it is not the host's.
-        proxy: the HTTP proxy's URL, or None to go by ``HTTPS_PROXY`` and ``NO_PROXY``.
+        proxy: the HTTP proxy's URL, or None to go there directly.
         impersonate_user, impersonate_groups: on whose behalf requests are made.
         namespace: the namespace that the context or the service account names, or None.
         source: where this came from, for error messages.
@@ -91,13 +93,7 @@ def resolve_access(
     """
     given = _given(options, environ)
     login = _login(given, environ, service_account_dir)
-    server = str(given.get("host") or login.server or "").rstrip("/")
-    if not server:
-        raise AccessError(
-            f"No API server is named by the {login.source}.", next_step="Give host, or a cluster with a server in it."
-        )
-    if "://" not in server:
-        server = f"https://{server}"
+    server = _server(str(given.get("host") or login.server or ""), login)
     return Access(
         server=server,
         credential=StaticToken(str(given["api_key"])) if given.get("api_key") else login.credential,
@@ -105,7 +101,7 @@ def resolve_access(
         client_pem=_client_pem(given) or login.client_pem,
         verify=given.get("validate_certs", login.verify),
         server_name=login.server_name,
-        proxy=given.get("proxy") or login.proxy,
+        proxy=given.get("proxy") or login.proxy or proxy_from_environment(server, environ),
         impersonate_user=given.get("impersonate_user") or login.impersonate_user,
         impersonate_groups=tuple(given.get("impersonate_groups") or login.impersonate_groups),
         namespace=login.namespace,
@@ -126,6 +122,30 @@ def _given(options: t.Mapping[str, t.Any], environ: t.Mapping[str, str]) -> dict
         if value is not None:
             given[option] = value
     return given
+
+
+def _server(address: str, login: Login) -> str:
+    if not address:
+        raise AccessError(
+            f"No API server is named by the {login.source}.", next_step="Give host, or a cluster with a server in it."
+        )
+    server = address if "://" in address else f"https://{address}"
+    if not _is_address(server):
+        # It is not quoted: a password may stand in it.
+        raise AccessError(
+            f"The API server's address of the {login.source} is no address of the form https://host:port/path.",
+            next_step="Correct host, or server in the kubeconfig.",
+        )
+    return server.rstrip("/")
+
+
+def _is_address(server: str) -> bool:
+    try:
+        parts = urllib.parse.urlsplit(server)
+        complete = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port or an IPv6 address that is none
+        return False
+    return complete and parts.username is None and not parts.query and not parts.fragment
 
 
 def _login(given: t.Mapping[str, t.Any], environ: t.Mapping[str, str], service_account_dir: str) -> Login:

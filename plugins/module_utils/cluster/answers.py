@@ -81,7 +81,7 @@ def retry_after_seconds(value: str | None, now: datetime.datetime) -> float | No
 def _status_object(body: bytes) -> dict[str, t.Any]:
     try:
         document = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) and document.get("kind") == "Status" else {}
 

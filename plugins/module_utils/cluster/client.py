@@ -11,13 +11,15 @@ import urllib.parse
 from .access import Access
 from .answers import error_from_answer
 from .deadline import SYSTEM_CLOCK, Clock, Deadline
-from .errors import ApiAnswerError, ApiTimeoutError, ApiUnreachableError
+from .errors import AccessError, ApiAnswerError, ApiTimeoutError, ApiUnreachableError
 from .resources import Body, Kind, ObjectRef
 from .transport import HAS_URLLIB3, open_pool
 
 if HAS_URLLIB3:
     import urllib3
     import urllib3.exceptions as failures
+
+    from .transport import HandshakeError
 
 #: The bound on one request unless a caller sets another; it cannot be switched off.
 REQUEST_TIMEOUT = 30.0
@@ -35,9 +37,7 @@ _MERGE_PATCH = "application/merge-patch+json"
 class Client:
     """Speaks to one API server. Safe to share between threads."""
 
-    def __init__(
-        self, access: Access, request_timeout: float = REQUEST_TIMEOUT, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
+    def __init__(self, access: Access, request_timeout: float = REQUEST_TIMEOUT, clock: Clock = SYSTEM_CLOCK) -> None:
         self.access = access
         self.clock = clock
         self._request_timeout = max(MINIMUM_REQUEST_TIMEOUT, request_timeout)
@@ -55,24 +55,28 @@ class Client:
 
     def get(self, ref: ObjectRef, deadline: Deadline | None = None) -> Body:
         """Read one object."""
-        return self._request("GET", ref.path, str(ref), deadline)
+        return self._object("GET", ref.path, ref, deadline)
 
     def list(
         self, kind: Kind, namespace: str, *, label_selector: str | None = None, deadline: Deadline | None = None
     ) -> Body:
         """Read all objects of a kind in a namespace, with the list's own metadata."""
         query = {"labelSelector": label_selector} if label_selector else None
-        return self._request("GET", kind.collection(namespace), f"{kind.plural} in {namespace}", deadline, query=query)
+        subject = f"{kind.plural} in {namespace}"
+        answer = self._request("GET", kind.collection(namespace), subject, deadline, query=query)
+        if "items" not in answer or not isinstance(answer["items"] or [], list):
+            raise self._no_answer("GET", subject)
+        return {**answer, "items": answer["items"] or []}
 
     def create(self, ref: ObjectRef, body: Body, deadline: Deadline | None = None, *, dry_run: bool = False) -> Body:
         """Create an object; a lost answer raises with ``sent`` set and is never repeated here."""
         query = {"dryRun": "All"} if dry_run else None
         path = ref.kind.collection(ref.namespace)
-        return self._request("POST", path, str(ref), deadline, query=query, body=body)
+        return self._object("POST", path, ref, deadline, query=query, body=body)
 
     def patch(self, ref: ObjectRef, body: Body, deadline: Deadline | None = None) -> Body:
         """Change an object by a JSON merge patch (RFC 7386)."""
-        return self._request("PATCH", ref.path, str(ref), deadline, body=body, content_type=_MERGE_PATCH)
+        return self._object("PATCH", ref.path, ref, deadline, body=body, content_type=_MERGE_PATCH)
 
     def delete(self, ref: ObjectRef, deadline: Deadline | None = None, *, uid: str | None = None) -> Body:
         """Delete an object; with ``uid`` only that very one (409 when another stands under the name)."""
@@ -82,28 +86,53 @@ class Client:
     def watch(
         self, ref: ObjectRef, resource_version: str, deadline: Deadline
     ) -> t.Generator[dict[str, t.Any], None, None]:
-        """The events of one object after a resourceVersion, until the server or the deadline ends the watch.
+        """The events of one object after a resourceVersion, for as long as one request may take.
+
+        The server is asked to end it a little before that, so that a quiet watch ends without a failure.
 
         Yields:
             Watch events as the server sends them (``type`` and ``object``).
 
         Raises:
-            As every request; ApiTimeoutError when nothing has come for as long as one request may take.
+            As every request; ApiTimeoutError when the server has not ended it in time.
         """
+        chosen = {"fieldSelector": f"metadata.name={ref.name}"}
+        return self._watch(ref.kind.collection(ref.namespace), str(ref), chosen, resource_version, deadline)
+
+    def watch_labelled(
+        self, kind: Kind, namespace: str, label_selector: str, resource_version: str, deadline: Deadline
+    ) -> t.Generator[dict[str, t.Any], None, None]:
+        """The same for all objects of a kind in a namespace that carry a label."""
+        chosen = {"labelSelector": label_selector}
+        subject = f"{kind.plural} in {namespace}"
+        return self._watch(kind.collection(namespace), subject, chosen, resource_version, deadline)
+
+    def _watch(
+        self, path: str, subject: str, chosen: dict[str, str], resource_version: str, deadline: Deadline
+    ) -> t.Generator[dict[str, t.Any], None, None]:
+        seconds = self._bound(deadline)
         query = {
             "watch": "true",
-            "fieldSelector": f"metadata.name={ref.name}",
+            **chosen,
             "resourceVersion": resource_version,
-            "timeoutSeconds": str(int(deadline.remaining()) + 1),
+            "timeoutSeconds": str(max(1, int(seconds) - 1)),
         }
-        answer = self._open("GET", ref.kind.collection(ref.namespace), str(ref), deadline, query, None, "")
+        answer = self._open("GET", path, subject, seconds, query, None, "")
         try:
-            yield from _events(answer, str(ref))
+            yield from _events(answer, subject)
         except _failures() as error:
-            raise self._unanswered("GET", str(ref), error, sent=True) from None
+            raise self._unanswered("GET", subject, error, sent=True) from None
         finally:
             # A watch that has been left cannot serve another request: its connection is closed, not returned.
             answer.close()
+
+    def _object(self, method: str, path: str, ref: ObjectRef, deadline: Deadline | None, **request: t.Any) -> Body:
+        """A request that is answered with an object; everything that is read or made has a uid."""
+        answer = self._request(method, path, str(ref), deadline, **request)
+        metadata = answer.get("metadata")
+        if not isinstance(metadata, dict) or not metadata.get("uid"):
+            raise self._no_answer(method, str(ref))
+        return answer
 
     def _request(
         self,
@@ -116,16 +145,10 @@ class Client:
         body: Body | None = None,
         content_type: str = "application/json",
     ) -> Body:
-        bound = Deadline(self._bound(deadline), self.clock)
-        answer = self._open(method, path, subject, bound, query, body, content_type)
-        document = _document(self._read(answer, method, subject, bound))
+        answer = self._open(method, path, subject, self._bound(deadline), query, body, content_type)
+        document = _document(self._read(answer, method, subject))
         if document is None:
-            raise ApiAnswerError(
-                f"{method} {subject}: the answer from {self.access.server} is no JSON object.",
-                sent=True,
-                object=subject,
-                next_step="Check that the address is a Kubernetes API server.",
-            )
+            raise self._no_answer(method, subject)
         return document
 
     def _open(
@@ -133,26 +156,28 @@ class Client:
         method: str,
         path: str,
         subject: str,
-        deadline: Deadline,
+        seconds: float,
         query: dict[str, str] | None,
         body: Body | None,
         content_type: str,
     ) -> urllib3.BaseHTTPResponse:
-        """Send a request and return its answer with the body unread; answers of 300 and above raise."""
+        """Send a request and return its answer with the body unread; answers of 300 and above raise.
+
+        ``seconds`` bound connecting, sending and the whole answer, its body included.
+        """
         url = self.access.server + path + ("?" + urllib.parse.urlencode(query) if query else "")
-        headers = self._headers()
+        headers = self.headers()
         data = None
         if body is not None:
             data = json.dumps(body, separators=(",", ":")).encode()
             headers["Content-Type"] = content_type
-        seconds = self._bound(deadline)
         try:
             answer = self._pool.request(
                 method,
                 url,
                 body=data,
                 headers=headers,
-                timeout=urllib3.Timeout(connect=seconds, read=seconds),
+                timeout=urllib3.Timeout(total=seconds),
                 redirect=False,
                 retries=False,
                 preload_content=False,
@@ -160,13 +185,13 @@ class Client:
         except _failures() as error:
             raise self._unanswered(method, subject, error, sent=_may_have_been_sent(error)) from None
         if answer.status >= 300:
-            content = self._read(answer, method, subject, Deadline(seconds, self.clock))
+            content = self._read(answer, method, subject)
             raise error_from_answer(
                 method, path, subject, answer.status, answer.headers, content, self.clock.now()
             ) from None
         return answer
 
-    def _read(self, answer: urllib3.BaseHTTPResponse, method: str, subject: str, bound: Deadline) -> bytes:
+    def _read(self, answer: urllib3.BaseHTTPResponse, method: str, subject: str) -> bytes:
         parts: list[bytes] = []
         size = 0
         try:
@@ -180,28 +205,35 @@ class Client:
                         sent=True,
                         object=subject,
                     )
-                if bound.expired:
-                    answer.close()
-                    raise self._timed_out(method, subject)
         except _failures() as error:
             answer.close()
             raise self._unanswered(method, subject, error, sent=True) from None
         answer.release_conn()
         return b"".join(parts)
 
-    def _headers(self) -> dict[str, str]:
+    def headers(self) -> dict[str, str]:
+        """The headers of every request: who we are, and on whose behalf we ask."""
         headers = {"Accept": "application/json", "User-Agent": "namzu.sandbox"}
         if self.access.credential is not None:
-            headers["Authorization"] = self.access.credential.header()
+            headers["Authorization"] = self._checked("credential", self.access.credential.header())
         if self.access.impersonate_user:
-            headers["Impersonate-User"] = self.access.impersonate_user
+            headers["Impersonate-User"] = self._checked("impersonate_user", self.access.impersonate_user)
         if self.access.impersonate_groups:
             # One header a group in HTTP; urllib3 sends a repeated header from its own multi-value dict.
             multiple = urllib3.HTTPHeaderDict(headers)
             for group in self.access.impersonate_groups:
-                multiple.add("Impersonate-Group", group)
+                multiple.add("Impersonate-Group", self._checked("impersonate_groups", group))
             return t.cast("dict[str, str]", multiple)
         return headers
+
+    def _checked(self, what: str, value: str) -> str:
+        # http.client refuses such a value too, with an error that quotes it.
+        if value.isascii() and value.isprintable():
+            return value
+        raise AccessError(
+            f"The {what} of the {self.access.source} has characters that no HTTP header can carry.",
+            next_step="Look for line breaks, blanks and letters beyond ASCII in it.",
+        )
 
     def _bound(self, deadline: Deadline | None) -> float:
         """Seconds for one request: its own bound, or what the operation has left; never 0, which would mean none."""
@@ -217,6 +249,13 @@ class Client:
                 f"{method} {subject}: the connection to {self.access.server} was cut before the answer was complete.",
                 sent=True,
                 object=subject,
+            )
+        if isinstance(error, HandshakeError) and error.distrusted:
+            return ApiUnreachableError(
+                f"{method} {subject}: the certificate of {self.access.server} is not trusted: {_cause(error)}.",
+                object=subject,
+                retryable=False,
+                next_step=f"Check ca_cert and the address (from: {self.access.source}).",
             )
         # A refused connection is a NewConnectionError, which urllib3 derives from ConnectTimeoutError.
         refused = isinstance(error, failures.NewConnectionError)
@@ -236,13 +275,21 @@ class Client:
             next_step="The API server may be overloaded: try again later, or raise request_timeout or ready_timeout.",
         )
 
+    def _no_answer(self, method: str, subject: str) -> ApiAnswerError:
+        return ApiAnswerError(
+            f"{method} {subject}: the answer from {self.access.server} is not what a Kubernetes API server answers.",
+            sent=True,
+            object=subject,
+            next_step="Check that the address is a Kubernetes API server.",
+        )
+
 
 def _failures() -> tuple[type[Exception], ...]:
     return (failures.HTTPError, OSError)
 
 
 def _may_have_been_sent(error: Exception) -> bool:
-    not_sent = (failures.NewConnectionError, failures.ConnectTimeoutError, failures.SSLError, failures.ProxyError)
+    not_sent = (failures.NewConnectionError, failures.ConnectTimeoutError, HandshakeError, failures.ProxyError)
     return not isinstance(error, not_sent)
 
 
@@ -257,7 +304,7 @@ def _cause(error: BaseException) -> str:
 def _document(content: bytes) -> Body | None:
     try:
         document = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 

@@ -61,9 +61,9 @@ class FileToken:
         try:
             with open(self._path, encoding="utf-8") as stream:
                 token = stream.read().strip()
-        except OSError as error:
+        except (OSError, UnicodeDecodeError) as error:
             raise AccessError(
-                f"The token file {self._path} cannot be read: {error.strerror}.",
+                f"The token file {self._path} cannot be read: {getattr(error, 'strerror', None) or 'not a text file'}.",
                 next_step="Check the path and its permissions on the machine where this runs.",
             ) from None
         if not token:
@@ -80,7 +80,13 @@ class LibraryCredential:
     def header(self) -> str:
         hook = getattr(self._configuration, "refresh_api_key_hook", None)
         if hook is not None:
-            hook(self._configuration)
+            try:
+                hook(self._configuration)
+            except Exception as error:  # noqa: BLE001 - the library raises whatever the plugin's run raised
+                raise AccessError(
+                    f"The kubeconfig's exec plugin or auth provider could not renew the token: {type(error).__name__}.",
+                    next_step="Run it by hand, as kubectl does, and see what it prints.",
+                ) from None
         keys: dict[str, str] = self._configuration.api_key
         # Older clients store it under "authorization", newer ones under "BearerToken"; both carry the prefix already.
         value = keys.get("BearerToken") or keys.get("authorization")

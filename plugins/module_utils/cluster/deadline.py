@@ -48,14 +48,24 @@ class Deadline:
         self.seconds = seconds
         self.clock = clock
         self._started = clock.monotonic()
+        self._cancelled = False
 
     def elapsed(self) -> float:
         """Seconds since the deadline was set."""
         return self.clock.monotonic() - self._started
 
     def remaining(self) -> float:
-        """Seconds left; 0.0 when it has passed."""
-        return max(0.0, self.seconds - self.elapsed())
+        """Seconds left; 0.0 when it has passed or was cancelled."""
+        return 0.0 if self._cancelled else max(0.0, self.seconds - self.elapsed())
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody called it off."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Let it pass now; any thread may call this."""
+        self._cancelled = True
 
     @property
     def expired(self) -> bool:

@@ -19,10 +19,12 @@ class SandboxError(Exception):
         retryable: whether the same call may succeed later, unchanged.
         object: the object that it is about, as ``Kind namespace/name``, or None.
         next_step: what a person can do about it, or None.
+        leftover: an object of ours that could not be deleted and waits for its own expiry, or None.
     """
 
     reason: str = "error"
     retryable: bool = False
+    leftover: str | None = None
 
     def __init__(
         self,
@@ -46,8 +48,9 @@ class SandboxError(Exception):
         return self.message if self.next_step is None else f"{self.message} {self.next_step}"
 
     def fields(self) -> dict[str, t.Any]:
-        """The error as plain data: ``reason``, ``retryable``, ``object`` and what a subclass adds."""
-        return {"reason": self.reason, "retryable": self.retryable, "object": self.object}
+        """The error as plain data: ``reason``, ``retryable``, ``object``, ``leftover`` and what a subclass adds."""
+        leftover = {"leftover": self.leftover} if self.leftover is not None else {}
+        return {"reason": self.reason, "retryable": self.retryable, "object": self.object, **leftover}
 
 
 class InputError(SandboxError):

@@ -10,7 +10,6 @@ imported only then: importing it costs about five times what everything else tha
 from __future__ import annotations
 
 import base64
-import binascii
 import dataclasses
 import os
 import typing as t
@@ -26,6 +25,10 @@ else:
     HAS_YAML = True
 
 DEFAULT_PATH = "~/.kube/config"
+
+Value = t.TypeVar("Value", str, bool, "list[t.Any]")
+
+_TYPE_NAMES: dict[type, str] = {str: "text", bool: "boolean", list: "list"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +68,8 @@ class _Merged:
         if not isinstance(config, dict):
             raise AccessError(f"The {source} is not a kubeconfig: it is no mapping.")
         for section, key in (("clusters", "cluster"), ("users", "user"), ("contexts", "context")):
-            for item in config.get(section) or []:
+            items = config.get(section) or []
+            for item in items if isinstance(items, list) else [items]:
                 if not isinstance(item, dict) or not isinstance(item.get("name"), str):
                     raise AccessError(f"The {source} is not a kubeconfig: an entry of {section} has no name.")
                 data = item.get(key) or {}
@@ -100,23 +104,32 @@ def login_from_kubeconfig(kubeconfig: str | dict[str, t.Any], context: str | Non
     name = context or merged.current_context
     if not name:
         raise AccessError(f"The {source} has no current context.", next_step="Set context.")
-    chosen = merged.find("contexts", name, source).data
+    context_entry = merged.find("contexts", name, source)
+    chosen = context_entry.data
     cluster = merged.find("clusters", str(chosen.get("cluster", "")), source)
     user = merged.find("users", str(chosen["user"]), source) if chosen.get("user") else _Entry("", {})
     login = Login(
         source=f"{source}, context {name}",
-        server=cluster.data.get("server"),
+        server=_typed(cluster, "server", str),
         ca_pem=_pem(cluster, "certificate-authority"),
-        verify=not cluster.data.get("insecure-skip-tls-verify", False),
-        server_name=cluster.data.get("tls-server-name"),
-        proxy=cluster.data.get("proxy-url"),
-        impersonate_user=user.data.get("as"),
-        impersonate_groups=tuple(user.data.get("as-groups") or ()),
-        namespace=chosen.get("namespace"),
+        verify=not _typed(cluster, "insecure-skip-tls-verify", bool),
+        server_name=_typed(cluster, "tls-server-name", str),
+        proxy=_typed(cluster, "proxy-url", str),
+        impersonate_user=_typed(user, "as", str),
+        impersonate_groups=tuple(str(group) for group in _typed(user, "as-groups", list) or ()),
+        namespace=_typed(context_entry, "namespace", str),
     )
-    if "exec" in user.data or "auth-provider" in user.data:
+    if user.data.get("exec") or user.data.get("auth-provider"):
         return _with_library_credential(login, kubeconfig, name)
     return dataclasses.replace(login, credential=_static_credential(user), client_pem=_client_pem(user))
+
+
+def _typed(entry: _Entry, field: str, kind: type[Value]) -> Value | None:
+    """A field that must be of its type: ``insecure-skip-tls-verify: "false"`` is true to a careless reader."""
+    value = entry.data.get(field)
+    if value is None or value == "" or isinstance(value, kind):
+        return value or None
+    raise AccessError(f"The kubeconfig's entry {entry.name} has a {field} that is no {_TYPE_NAMES[kind]}.")
 
 
 def _load(kubeconfig: str | dict[str, t.Any], source: str) -> _Merged:
@@ -137,8 +150,9 @@ def _load(kubeconfig: str | dict[str, t.Any], source: str) -> _Merged:
                 config = yaml.load(stream, Loader=loader)  # noqa: S506 - a safe loader, in C where there is one
         except OSError as error:
             raise AccessError(f"The kubeconfig {path} cannot be read: {error.strerror}.") from None
-        except (yaml.YAMLError, UnicodeDecodeError):
-            # The parser's own text quotes the lines around the fault, which may hold a token.
+        except (yaml.YAMLError, ValueError, RecursionError):
+            # The parser's own text quotes the lines around the fault, which may hold a token. Dates that are none, and
+            # bytes that are no UTF-8, are a ValueError to it.
             raise AccessError(f"The kubeconfig {path} is not YAML.", next_step="Check it with kubectl.") from None
         merged.add(config, os.path.dirname(os.path.abspath(path)), f"kubeconfig {path}")
     return merged
@@ -166,14 +180,14 @@ def _pem(entry: _Entry, field: str) -> str | None:
     data = entry.data.get(f"{field}-data")
     if data:
         try:
-            return base64.b64decode(str(data), validate=False).decode("ascii")
-        except (binascii.Error, UnicodeDecodeError):
+            return base64.b64decode(str(data), validate=False).decode("utf-8")
+        except ValueError:
             raise AccessError(f"The {field}-data of {entry.name} is not base64 of a PEM text.") from None
     if not entry.data.get(field):
         return None
     path = os.path.join(entry.folder, str(entry.data[field]))
     try:
-        with open(path, encoding="ascii") as stream:
+        with open(path, encoding="utf-8") as stream:
             return stream.read()
     except (OSError, UnicodeDecodeError) as error:
         cause = getattr(error, "strerror", None) or "not a PEM text"
@@ -202,11 +216,16 @@ def _with_library_credential(login: Login, kubeconfig: str | dict[str, t.Any], c
     client_pem = None
     if configuration.cert_file and configuration.key_file:
         client_pem = _text(configuration.cert_file) + "\n" + _text(configuration.key_file)
-    has_token = bool(configuration.api_key)
-    credential = LibraryCredential(configuration) if has_token else None
+    credential = LibraryCredential(configuration) if configuration.api_key else None
+    if credential is None and client_pem is None:
+        # The library writes a failure of the plugin to the log and goes on without a credential.
+        raise AccessError(
+            f"The user of the {login.source} could not log in: its program gave neither a token nor a certificate.",
+            next_step="Run the exec plugin by hand, as kubectl does, and see what it prints.",
+        )
     return dataclasses.replace(login, credential=credential, client_pem=client_pem)
 
 
 def _text(path: str) -> str:
-    with open(path, encoding="ascii") as stream:
+    with open(path, encoding="utf-8") as stream:
         return stream.read()

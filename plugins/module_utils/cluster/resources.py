@@ -21,6 +21,12 @@ EXTENSIONS_GROUP = "extensions.agents.x-k8s.io"
 #: On a claim or Sandbox: which acquire made it, so that an object whose POST lost its answer is known as ours.
 ACQUIRE_ID_ANNOTATION = "sandbox.namzu.ai/acquire-id"
 
+#: On a claim or Sandbox that was made together with others: which of them, so that one watch follows all.
+BATCH_LABEL = "sandbox.namzu.ai/batch"
+
+#: On a pod: the template that it was made from. Policies of role ``boundary`` select by it.
+TEMPLATE_LABEL = "sandbox.namzu.ai/template"
+
 #: On a Sandbox: ``warm`` or ``cold``, written by the controller when it serves a claim.
 LAUNCH_TYPE_LABEL = f"{AGENTS_GROUP}/launch-type"
 

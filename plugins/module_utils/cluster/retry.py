@@ -16,16 +16,32 @@ LONGEST_WAIT = 2.0
 Result = t.TypeVar("Result")
 
 
+def pause(attempt: int) -> float:
+    """Seconds between two attempts, counted from 0."""
+    return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt, 16))
+
+
 def wait_before_retry(error: Exception, attempt: int) -> float | None:
     """Seconds to wait before a request is repeated, or None when repeating it makes no sense.
 
     Connections that failed, requests that ran into their bound, 429 and 5xx are worth another attempt; every other
-    answer is a decision. A ``Retry-After`` may only lengthen the wait.
+    answer, and a server whose certificate is not trusted, is a decision. A ``Retry-After`` may only lengthen the wait.
     """
-    if not isinstance(error, (ApiUnreachableError, UnavailableError)):
+    if not isinstance(error, (ApiUnreachableError, UnavailableError)) or not error.retryable:
         return None
-    wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt, 16))
-    return max(wait, getattr(error, "retry_after", None) or 0.0)
+    return max(pause(attempt), getattr(error, "retry_after", None) or 0.0)
+
+
+def wait_or_raise(deadline: Deadline, error: Exception, attempt: int) -> None:
+    """Wait before a request is repeated.
+
+    Raises:
+        The error itself, when repeating makes no sense or the deadline would pass while waiting.
+    """
+    wait = wait_before_retry(error, attempt)
+    if wait is None or wait >= deadline.remaining():
+        raise error
+    deadline.sleep(wait)
 
 
 def retry(deadline: Deadline, call: t.Callable[[], Result]) -> Result:
@@ -41,8 +57,5 @@ def retry(deadline: Deadline, call: t.Callable[[], Result]) -> Result:
         try:
             return call()
         except (ApiUnreachableError, UnavailableError) as error:
-            wait = wait_before_retry(error, attempt)
-            if wait is None or wait >= deadline.remaining():
-                raise
-            deadline.sleep(wait)
+            wait_or_raise(deadline, error, attempt)
             attempt += 1

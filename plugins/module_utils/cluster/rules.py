@@ -43,3 +43,6 @@ DIRECT = (
     Rule(SANDBOX, ("create", "delete", "watch"), "acquire and release"),
     Rule(TEMPLATE, ("get",), "the pod template that is copied into the Sandbox"),
 )
+
+#: In addition, for ``agent.address: port_forward``: group, resource and verbs of a subresource.
+PORT_FORWARD = ("", "pods/portforward", ("create", "get"))

@@ -9,17 +9,47 @@ import ssl
 import tempfile
 import typing as t
 import urllib.parse
-import urllib.request
 
 from .access import Access
+from .bounded import BoundedResponse
 from .errors import AccessError, MissingDependencyError
 
 try:
     import urllib3
+    import urllib3.exceptions as failures
 except ImportError:  # reported when a connection is made: sanity imports this file without libraries
     HAS_URLLIB3 = False
 else:
     HAS_URLLIB3 = True
+
+    class HandshakeError(failures.SSLError):
+        """TLS was not agreed upon, so no request was sent."""
+
+        @property
+        def distrusted(self) -> bool:
+            """Whether it was the server's certificate; that does not change by trying again."""
+            return isinstance(self.__cause__, ssl.SSLCertVerificationError)
+
+    class _HTTPConnection(urllib3.connection.HTTPConnection):
+        response_class = BoundedResponse
+
+    class _HTTPSConnection(urllib3.connection.HTTPSConnection):
+        response_class = BoundedResponse
+
+        def connect(self) -> None:
+            try:
+                super().connect()
+            except ssl.SSLError as error:
+                raise HandshakeError(error) from error
+            # What is not verified was asked for; urllib3 would warn about it with every connection.
+            self.is_verified = True
+
+    class _HTTPPool(urllib3.HTTPConnectionPool):
+        ConnectionCls = _HTTPConnection
+
+    class _HTTPSPool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = _HTTPSConnection
+
 
 #: Connections kept open to the server; a request beyond them opens another and closes it afterwards.
 POOL_SIZE = 16
@@ -39,19 +69,37 @@ def open_pool(access: Access) -> urllib3.PoolManager:
         )
     settings: dict[str, t.Any] = {"maxsize": POOL_SIZE, "block": False, "retries": False}
     if access.server.startswith("https://"):
-        settings["ssl_context"] = _ssl_context(access)
-        if access.server_name:
-            settings["server_hostname"] = access.server_name
-            settings["assert_hostname"] = access.server_name if access.verify else False
-    proxy = access.proxy or _proxy_from_environment(access.server)
-    if proxy is None:
-        return urllib3.PoolManager(**settings)
-    return urllib3.ProxyManager(proxy, **settings)
+        settings["ssl_context"] = ssl_context(access)
+        settings["server_hostname"] = access.server_name
+    pool = urllib3.PoolManager(**settings) if access.proxy is None else _through_proxy(access.proxy, settings)
+    pool.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+    return pool
 
 
-def _ssl_context(access: Access) -> ssl.SSLContext:
+def _through_proxy(proxy: str, settings: dict[str, t.Any]) -> urllib3.ProxyManager:
     try:
-        context = ssl.create_default_context(cadata=access.ca_pem)
+        user = urllib.parse.urlsplit(proxy)
+        if user.username is not None:
+            pair = f"{urllib.parse.unquote(user.username)}:{urllib.parse.unquote(user.password or '')}"
+            settings["proxy_headers"] = urllib3.make_headers(proxy_basic_auth=pair)
+        return urllib3.ProxyManager(proxy, **settings)
+    except (failures.HTTPError, ValueError):
+        # It is not quoted: a password may stand in it.
+        raise AccessError(
+            "The proxy is no URL of the form http://host:port.", next_step="Correct proxy, or HTTPS_PROXY."
+        ) from None
+
+
+def ssl_context(access: Access) -> ssl.SSLContext:
+    """TLS as an access asks for it.
+
+    Raises:
+        AccessError: a certificate or key is not what its name says.
+    """
+    # Comments in a bundle may be in any language; Python takes ASCII only. An empty text would mean the system's.
+    authorities = None if access.ca_pem is None else access.ca_pem.encode("ascii", "ignore").decode("ascii") or "empty"
+    try:
+        context = ssl.create_default_context(cadata=authorities)
     except (ssl.SSLError, ValueError):
         raise AccessError(
             f"The certificate authority of the {access.source} is not a PEM certificate.",
@@ -71,20 +119,15 @@ def _load_client_pem(context: ssl.SSLContext, access: Access) -> None:
     # OpenSSL reads a key from a file only; the file lives for the moment of the reading, readable to us alone.
     descriptor, path = tempfile.mkstemp(prefix="namzu-", suffix=".pem")
     try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(access.client_pem or "")
-        context.load_cert_chain(path)
+        # Without a password OpenSSL would ask for one at the terminal when the key is encrypted.
+        context.load_cert_chain(path, password="")
     except (ssl.SSLError, OSError, ValueError):
         raise AccessError(
-            f"The client certificate and key of the {access.source} do not belong together, or are no PEM texts.",
+            f"The client certificate and key of the {access.source} do not belong together, are no PEM texts, or the "
+            "key is encrypted.",
             next_step="Check client_cert and client_key, or client-certificate and client-key in the kubeconfig.",
         ) from None
     finally:
         os.unlink(path)
-
-
-def _proxy_from_environment(server: str) -> str | None:
-    parts = urllib.parse.urlsplit(server)
-    if urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
-        return None
-    return urllib.request.getproxies().get(parts.scheme)

@@ -8,16 +8,19 @@ import typing as t
 
 from .client import Client
 from .deadline import Deadline
-from .errors import ApiUnreachableError, GoneError, UnavailableError
+from .errors import ApiUnreachableError, GoneError, SandboxError, UnavailableError
 from .resources import Body, ObjectRef
-from .retry import retry, wait_before_retry
+from .retry import LONGEST_WAIT, pause, retry, wait_or_raise
+
+#: Seconds before the deadline in which no read is begun any more: that it was not answered would say nothing.
+LAST_MOMENT = 0.1
 
 
 def follow(client: Client, ref: ObjectRef, deadline: Deadline, known: Body | None = None) -> t.Iterator[Body]:
     """The states of one object, newest last, until the deadline has passed.
 
-    One watch from the known state's resourceVersion; a watch that is cut, refused, or out of date (410) is answered
-    by reading the object and watching again.
+    One watch from the known state's resourceVersion; a watch that is cut, refused, out of date (410) or at its end is
+    answered by reading the object and watching again, with growing waits while the watches do not last.
 
     Args:
         client: who asks.
@@ -26,45 +29,71 @@ def follow(client: Client, ref: ObjectRef, deadline: Deadline, known: Body | Non
         known: the object as just created or read; it is yielded first. None reads it.
 
     Raises:
-        GoneError: the object has been deleted.
+        GoneError: the object has been deleted, or another one has taken its name.
         CredentialError and others that repeating does not help.
         ApiUnreachableError, UnavailableError: the last failure, when the deadline passed while it was still met.
     """
     attempt = 0
+    uid: str | None = None
     while not deadline.expired:
         start = known or retry(deadline, lambda: client.get(ref, deadline))
         known = None
-        yield start
+        uid = uid or str(start["metadata"]["uid"])
+        began = deadline.elapsed()
+        failure: SandboxError | None = None
         try:
-            for state in _watched(client, ref, start, deadline):
-                attempt = 0
-                yield state
+            yield from _watched(client, ref, start, uid, deadline)
         except (ApiUnreachableError, UnavailableError) as error:
-            if deadline.remaining() <= 0.0:
+            failure = error
+        lasted = deadline.elapsed() - began > LONGEST_WAIT
+        attempt = 0 if lasted else attempt
+        if not _may_go_on(deadline, failure, attempt):
+            return
+        attempt += 1
+
+
+def _may_go_on(deadline: Deadline, failure: SandboxError | None, attempt: int) -> bool:
+    """Wait before the next watch; False when the deadline leaves no time for one, then a failure is raised."""
+    if deadline.expired:
+        return False
+    if failure is None:
+        deadline.sleep(pause(attempt))
+    else:
+        wait_or_raise(deadline, failure, attempt)
+    if deadline.remaining() > LAST_MOMENT:
+        return True
+    if failure is not None:
+        raise failure
+    return False
+
+
+def _watched(client: Client, ref: ObjectRef, start: Body, uid: str, deadline: Deadline) -> t.Iterator[Body]:
+    """A state, and those after it for as long as a watch lasts."""
+    for state in _states(client, ref, start, deadline):
+        if state["metadata"].get("uid") != uid:
+            raise deleted(ref)
+        yield state
+
+
+def _states(client: Client, ref: ObjectRef, start: Body, deadline: Deadline) -> t.Iterator[Body]:
+    yield start
+    try:
+        for event in client.watch(ref, str(start["metadata"].get("resourceVersion", "")), deadline):
+            if event.get("type") == "ERROR" or deadline.expired:
                 return
-            wait = wait_before_retry(error, attempt) or 0.0
-            if wait >= deadline.remaining():
-                raise
-            deadline.sleep(wait)
-            attempt += 1
-        except GoneError as error:
-            if error.status != 410:
-                raise
+            body = event.get("object")
+            metadata = body.get("metadata") if isinstance(body, dict) else None
+            if not isinstance(body, dict) or not isinstance(metadata, dict) or metadata.get("name") != ref.name:
+                continue
+            if event.get("type") == "DELETED":
+                raise deleted(ref)
+            if event.get("type") in ("ADDED", "MODIFIED"):
+                yield body
+    except GoneError as error:
+        if error.status != 410:
+            raise
 
 
-def _watched(client: Client, ref: ObjectRef, state: Body, deadline: Deadline) -> t.Iterator[Body]:
-    version = str(state.get("metadata", {}).get("resourceVersion", ""))
-    for event in client.watch(ref, version, deadline):
-        body = event.get("object")
-        if not isinstance(body, dict) or body.get("metadata", {}).get("name", ref.name) != ref.name:
-            continue
-        if event.get("type") == "DELETED":
-            raise GoneError(
-                f"{ref} has been deleted by somebody else.", status=404, api_reason="NotFound", object=str(ref)
-            )
-        if event.get("type") == "ERROR":
-            return
-        if event.get("type") in ("ADDED", "MODIFIED"):
-            yield body
-        if deadline.expired:
-            return
+def deleted(ref: ObjectRef) -> GoneError:
+    """The error for an object that went away while it was followed."""
+    return GoneError(f"{ref} has been deleted by somebody else.", status=404, api_reason="NotFound", object=str(ref))

@@ -9,6 +9,10 @@ import re
 from ..cluster.errors import InputError
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+#: Ten years in seconds: more than any lease or wait, and less than what timestamps and sockets can hold.
+LONGEST = 3650 * 86400.0
+
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*")
 
 
@@ -16,7 +20,7 @@ def seconds(option: str, value: str | float) -> float:
     """Read a duration: a number of seconds, or a number with ``s``, ``m``, ``h`` or ``d``.
 
     Raises:
-        InputError: it is neither.
+        InputError: it is neither, or longer than ten years.
     """
     match = _DURATION.fullmatch(str(value))
     if match is None:
@@ -24,4 +28,7 @@ def seconds(option: str, value: str | float) -> float:
             f"{option} is {value!r}, which is no length of time.",
             next_step="Give seconds, or a number with a unit: 90s, 15m, 2h, 1d.",
         )
-    return float(match[1]) * _UNITS[match[2]]
+    length = float(match[1]) * _UNITS[match[2]]
+    if length > LONGEST:
+        raise InputError(f"{option} is longer than ten years.", next_step="Give a shorter time.")
+    return length

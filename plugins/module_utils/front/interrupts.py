@@ -28,16 +28,22 @@ def interruptible() -> t.Iterator[None]:
         yield
         return
     received: list[int] = []
+    running = True
 
     def handler(signum: int, _frame: object) -> None:
         received.append(signum)
-        if len(received) == 1:
+        if running and len(received) == 1:
             raise Interrupted
 
-    previous = {signum: signal.signal(signum, handler) for signum in SIGNALS}
+    # A signal that is ignored here, as in a job that a shell has put into the background, stays ignored.
+    known = {signum: signal.getsignal(signum) for signum in SIGNALS}
+    previous = {signum: action for signum, action in known.items() if action is not signal.SIG_IGN}
     try:
+        for signum in previous:
+            signal.signal(signum, handler)
         yield
     finally:
+        running = False
         for signum, action in previous.items():
             signal.signal(signum, signal.SIG_DFL if action is None else action)
         if received:

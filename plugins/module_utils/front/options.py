@@ -31,7 +31,7 @@ AGENT: Spec = {
         "type": "dict",
         "options": {
             "port": {"type": "int", "default": 1024},
-            "address": {"type": "str", "default": "service", "choices": ["service", "pod_ip"]},
+            "address": {"type": "str", "default": "service", "choices": ["service", "pod_ip", "port_forward"]},
         },
     },
 }
@@ -41,7 +41,13 @@ SANDBOX: Spec = {
     **AGENT,
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "name": {"type": "str"},
+    "names": {"type": "list", "elements": "str"},
+    "label_selector": {"type": "str"},
+    "count": {"type": "int"},
+    "on_failure": {"type": "str", "default": "release_all", "choices": ["release_all", "keep"]},
     "warm_pool": {"type": "str"},
+    "template": {"type": "str"},
+    "runtime_class": {"type": "str"},
     "labels": {"type": "dict"},
     "pod_labels": {"type": "dict"},
     "ttl": {"type": "str", "default": "1h"},
@@ -61,4 +67,16 @@ SANDBOX_EXEC: Spec = {
     "stdin": {"type": "str"},
     "timeout": {"type": "str"},
     "max_output": {"type": "int", "default": 1048576},
+}
+
+SANDBOX_INFO: Spec = {
+    **ACCESS,
+    "name": {"type": "str"},
+    "label_selector": {"type": "str"},
+    "query": {"type": "str"},
+}
+
+CAPACITY_INFO: Spec = {
+    **ACCESS,
+    "warm_pool": {"type": "str", "required": True},
 }

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from ..lifecycle.claim import timestamp
+from ..lifecycle.inventory import Standing
 from ..lifecycle.request import Acquired, Verdict
 
 
@@ -42,3 +44,16 @@ def verdict_result(verdict: Verdict) -> dict[str, t.Any]:
         "egress": verdict.egress,
         "ingress": verdict.ingress,
     }
+
+
+def standing_result(standing: Standing) -> dict[str, t.Any]:
+    """A line of the inventory as the task returns it; times as text, lengths of time as whole seconds."""
+    result = dataclasses.asdict(standing)
+    result["labels"] = dict(standing.labels)
+    for field in ("created_at", "expires_at"):
+        moment = getattr(standing, field)
+        result[field] = timestamp(moment) if moment else None
+    for field in ("age", "lease_left"):
+        length = getattr(standing, field)
+        result[field] = None if length is None else int(length)
+    return result

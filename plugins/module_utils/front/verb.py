@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
+import urllib.parse
 
 from ..cluster.access import resolve_access
 from ..cluster.client import MINIMUM_REQUEST_TIMEOUT, Client
@@ -54,7 +56,12 @@ def perform(verb: Verb, params: Params, context: Context) -> Result:
         with interruptible():
             return verb.run(params, context)
     except SandboxError as error:
-        return {"failed": True, "changed": False, "msg": str(error), **error.fields()}
+        return failure(error)
+
+
+def failure(error: SandboxError) -> Result:
+    """An error as the result of a failed task."""
+    return {"failed": True, "changed": False, "msg": str(error), **error.fields()}
 
 
 def connect(params: Params, context: Context) -> Client:
@@ -79,10 +86,7 @@ def sensitive_values(params: Params) -> set[str]:
     values = {str(params["api_key"])} if params.get("api_key") else set()
     if isinstance(params.get("kubeconfig"), dict):
         values |= _secrets_in(params["kubeconfig"])
-    proxy = str(params.get("proxy") or "")
-    if "@" in proxy:
-        values.add(proxy.rpartition("@")[0].rpartition("/")[2].partition(":")[2])
-    return values - {""}
+    return (values | _passwords_in(str(params.get("proxy") or ""))) - {""}
 
 
 _SECRET_KEYS = frozenset(
@@ -91,11 +95,26 @@ _SECRET_KEYS = frozenset(
 )  # fmt: skip
 
 
+#: Variables of an exec plugin by these names hold secrets; the others (a profile, a region) are words of every day.
+_SECRET_VARIABLE = re.compile("TOKEN|SECRET|PASS|KEY", re.IGNORECASE)
+
+
+def _passwords_in(url: str) -> set[str]:
+    """The password in a URL, as it stands there and decoded."""
+    password = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
+    return {password, urllib.parse.unquote(password)}
+
+
 def _secrets_in(node: t.Any) -> set[str]:
     if isinstance(node, dict):
         found: set[str] = set()
         for key, value in node.items():
-            found |= {str(value)} if key in _SECRET_KEYS and value else _secrets_in(value)
+            if key == "proxy-url":
+                found |= _passwords_in(str(value or ""))
+            else:
+                found |= {str(value)} if key in _SECRET_KEYS and value else _secrets_in(value)
+        if _SECRET_VARIABLE.search(str(node.get("name") or "")) and node.get("value"):
+            found.add(str(node["value"]))
         return found
     if isinstance(node, list):
         return set().union(*(_secrets_in(item) for item in node))

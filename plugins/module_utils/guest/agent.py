@@ -10,7 +10,7 @@ import typing as t
 
 from ..cluster.deadline import Deadline
 from ..cluster.errors import InputError
-from .connection import Connection, Peer, connect, no_agent
+from .connection import Connection, Dial, Peer, connect, no_agent
 from .errors import GuestError, GuestProtocolError, GuestRefusedError, GuestUnauthorizedError
 from .execution import Execution, OutputCallback, collect, stdin_frames
 from .wire import FIRST_FRAME_LIMIT, FRAME_LIMIT, PROTOCOL, decode_json, encode, encode_json
@@ -31,11 +31,13 @@ class AgentAddress:
         host: IP address or name.
         port: TCP port.
         token: the pod's uid. It is not part of the text form.
+        dial: makes the connection where there is no route to the pod, or None to connect to host and port.
     """
 
     host: str
     port: int
     token: str = dataclasses.field(repr=False)
+    dial: Dial | None = dataclasses.field(default=None, repr=False, compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Agent:
     @property
     def peer(self) -> Peer:
         """The agent in words, for messages; without the token."""
-        return Peer(self.address.host, self.address.port, self.subject)
+        return Peer(self.address.host, self.address.port, self.subject, self.address.dial)
 
     def healthz(self, deadline: Deadline) -> Health:
         """Ask the agent what it is and what it can do."""

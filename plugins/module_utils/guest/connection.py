@@ -29,12 +29,17 @@ _CHUNK = 64 * 1024
 _OUTGOING_MARK = 256 * 1024
 
 
+#: Makes a connected socket within a deadline.
+Dial = t.Callable[[Deadline], socket.socket]
+
+
 class Peer(t.NamedTuple):
     """Whom we talk to, in words for messages and in numbers for the socket; never the token."""
 
     host: str
     port: int
     subject: str | None
+    dial: Dial | None = None
 
     @property
     def name(self) -> str:
@@ -168,6 +173,8 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
 
 def _dial(peer: Peer, operation: str, deadline: Deadline) -> socket.socket:
     """One try over every address of the host, each with its share of the time that is left."""
+    if peer.dial is not None:
+        return peer.dial(deadline)
     addresses = _resolve(peer, operation, deadline)
     failure: OSError = OSError("the name has no address")
     for index, (family, address) in enumerate(addresses):

@@ -8,11 +8,14 @@ import dataclasses
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.resources import CLAIM, SANDBOX
+from ..cluster.errors import GoneError
+from ..cluster.portforward import open_port
+from ..cluster.resources import CLAIM, POD, SANDBOX, Body, ObjectRef
 from ..cluster.retry import retry
 from ..guest.agent import AgentAddress
 from .binding import BoundPod, bind_pod
 from .claim import bound_sandbox, refuse_decided
+from .direct import is_ready
 from .errors import AcquireError
 from .request import AddressMode
 
@@ -27,19 +30,16 @@ class Located:
     agent: AgentAddress
 
 
-def locate(
-    client: Client, namespace: str, name: str, *, port: int, mode: AddressMode, deadline: Deadline
-) -> Located:
-    """Find the agent of the sandbox that a claim of this name holds.
+def locate(client: Client, namespace: str, name: str, *, port: int, mode: AddressMode, deadline: Deadline) -> Located:
+    """Find the agent of the sandbox that a claim of this name holds, or of the direct Sandbox of this name.
 
     Raises:
-        GoneError: there is no such claim.
-        AcquireError: the claim is not ready, has expired, or has no live pod.
+        GoneError: there is neither.
+        AcquireError: it is not ready, has expired, or has no live pod.
     """
-    ref = CLAIM.ref(namespace, name)
-    claim = retry(deadline, lambda: client.get(ref, deadline))
-    refuse_decided(claim, ref)
-    sandbox = bound_sandbox(claim)
+    ref, body = _held(client, namespace, name, deadline)
+    refuse_decided(body, ref)
+    sandbox = bound_sandbox(body) if ref.kind is CLAIM else (name if is_ready(body) else None)
     if sandbox is None:
         raise AcquireError(
             f"{ref} is bound to no ready sandbox now.",
@@ -52,14 +52,31 @@ def locate(
     return Located(name, sandbox, pod.name, agent_address(client, namespace, sandbox, pod, port, mode, deadline))
 
 
+def _held(client: Client, namespace: str, name: str, deadline: Deadline) -> tuple[ObjectRef, Body]:
+    claim, direct = CLAIM.ref(namespace, name), SANDBOX.ref(namespace, name)
+    try:
+        return claim, retry(deadline, lambda: client.get(claim, deadline))
+    except GoneError as no_claim:
+        try:
+            return direct, retry(deadline, lambda: client.get(direct, deadline))
+        except GoneError:
+            raise no_claim from None
+
+
 def agent_address(
     client: Client, namespace: str, sandbox: str, pod: BoundPod, port: int, mode: AddressMode, deadline: Deadline
 ) -> AgentAddress:
     """The address and bind token of the agent in a live pod.
 
-    A service name outlives its pod and needs the cluster's DNS here; a pod's IP needs a route here and nothing else.
+    A service name outlives its pod and needs the cluster's DNS here; a pod's IP needs a route here and nothing else;
+    a port-forward needs neither, only the right to it.
     The IP is the one of the very pod that the token was read from, never the Sandbox's, which may name another.
     """
+    if mode == "port_forward":
+        ref = POD.ref(namespace, pod.name)
+        return AgentAddress(
+            f"{namespace}/{pod.name}", port, pod.uid, dial=lambda limit: open_port(client, ref, port, limit)
+        )
     host = pod.ip if mode == "pod_ip" else _service_name(client, namespace, sandbox, deadline)
     return AgentAddress(str(host), port, pod.uid)
 

@@ -53,7 +53,8 @@ def bind_pod(
         lacking = _lacking(pod, labels, need_ip)
         if pod is not None and not lacking:
             return pod
-        if deadline.expired:
+        if deadline.remaining() <= 2 * POLL:
+            # Not one more read in the last moment: its timeout would hide what is lacking.
             raise AcquireError(
                 f"Pod of Sandbox {namespace}/{sandbox}: {lacking} within {deadline.seconds:g} s.",
                 reason="not-ready",

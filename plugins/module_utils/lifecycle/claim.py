@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import typing as t
 
-from ..cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, Body, ObjectRef, condition
+from ..cluster.resources import ACQUIRE_ID_ANNOTATION, BATCH_LABEL, CLAIM, Body, ObjectRef, condition
 from .errors import AcquireError, ClaimMismatchError
 from .request import AcquireRequest
 
@@ -21,6 +21,14 @@ TERMINAL_REASONS = frozenset({"WarmPoolNotFound", "TemplateNotFound", "InvalidMe
 #: Ready reasons of a claim whose lease has ended.
 EXPIRED_REASONS = frozenset({"ClaimExpired", "SandboxExpired"})
 
+#: Ready reasons of a Sandbox, forwarded by its claim, that no waiting changes: its container has ended (and is not
+#: started again), or a second pod claims to be its.
+DEAD_REASONS = {
+    "PodSucceeded": "its container ended by itself with 0, so nothing runs in it",
+    "PodFailed": "its container ended with an error",
+    "MultiplePods": "more than one pod claims to be its",
+}
+
 _NEXT_STEPS = {
     "WarmPoolNotFound": "Create the SandboxWarmPool (role namzu.sandbox.warm_pool), or name another in warm_pool.",
     "TemplateNotFound": "Create the SandboxTemplate that the pool names (role namzu.sandbox.template).",
@@ -30,7 +38,9 @@ _NEXT_STEPS = {
 }
 
 
-def claim_body(request: AcquireRequest, ref: ObjectRef, acquire_id: str, now: datetime.datetime) -> Body:
+def claim_body(
+    request: AcquireRequest, ref: ObjectRef, acquire_id: str, now: datetime.datetime, batch: str | None = None
+) -> Body:
     """A pristine claim: pool, lease, labels. ``env`` or ``volumeClaimTemplates`` would force a cold start."""
     spec: Body = {
         "warmPoolRef": {"name": request.warm_pool},
@@ -46,8 +56,9 @@ def claim_body(request: AcquireRequest, ref: ObjectRef, acquire_id: str, now: da
         "namespace": ref.namespace,
         "annotations": {ACQUIRE_ID_ANNOTATION: acquire_id},
     }
-    if request.labels:
-        metadata["labels"] = dict(request.labels)
+    labels = {**request.labels, **({BATCH_LABEL: batch} if batch else {})}
+    if labels:
+        metadata["labels"] = labels
     return {"apiVersion": CLAIM.api_version, "kind": CLAIM.name, "metadata": metadata, "spec": spec}
 
 
@@ -64,24 +75,34 @@ def named_sandbox(claim: Body) -> str | None:
     return str(name) if name else None
 
 
-def refuse_decided(claim: Body, ref: ObjectRef) -> None:
-    """Raise when the controller has decided against the claim, so that nobody waits for it.
+def refuse_decided(body: Body, ref: ObjectRef) -> None:
+    """Raise when the controller has decided against a claim or Sandbox, so that nobody waits for it.
 
     Raises:
-        AcquireError: with reason ``claim-rejected`` and the controller's own words.
+        AcquireError: with reason ``claim-rejected``, or ``not-ready`` for one that has ended, and the controller's own
+            words.
     """
-    ready = condition(claim, "Ready")
+    ready = condition(body, "Ready")
     reason = str(ready.get("reason", ""))
-    if ready.get("status") != "False" or reason not in TERMINAL_REASONS | EXPIRED_REASONS:
+    words = ready.get("message") or "no message"
+    if ready.get("status") != "False":
+        return
+    if reason in DEAD_REASONS:
+        text, kind = f"{ref} cannot be used: {DEAD_REASONS[reason]} ({reason}: {words}).", "not-ready"
+        step = "Look at the log of its pod, and at the command in the template."
+    elif reason in TERMINAL_REASONS | EXPIRED_REASONS:
+        text, kind = f"The controller refused {ref} with {reason}: {words}.", "claim-rejected"
+        step = _NEXT_STEPS.get(reason, "Release it, then acquire again.")
+    else:
         return
     raise AcquireError(
-        f"The controller refused {ref} with {reason}: {ready.get('message') or 'no message'}.",
-        reason="claim-rejected",
+        text,
+        reason=kind,
         retryable=False,
         controller_reason=reason,
         controller_message=ready.get("message"),
         object=str(ref),
-        next_step=_NEXT_STEPS.get(reason, "Release it, then acquire again."),
+        next_step=step,
     )
 
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import ApiUnreachableError, CredentialError, SandboxError, UnavailableError
@@ -24,18 +26,23 @@ IMAGE_REASONS = frozenset(
 _QUOTA_WORDS = ("exceeded quota", "failed quota")
 
 
-def not_ready(client: Client, ref: ObjectRef, claim: Body, deadline: Deadline) -> AcquireError:
-    """The error for a claim that was not Ready when its deadline passed; the pod's own word comes first."""
-    ready = condition(claim, "Ready")
+def not_ready(
+    client: Client, ref: ObjectRef, body: Body, deadline: Deadline, sandbox: str | None = None
+) -> AcquireError:
+    """The error for a claim or Sandbox that was not Ready when its deadline passed; the pod's own word comes first.
+
+    ``sandbox`` names the Sandbox whose pod is asked; without it the claim's status does.
+    """
+    ready = condition(body, "Ready")
     words = f"{ready.get('reason')}: {ready.get('message')}" if ready else "the controller wrote no status"
     message = str(ready.get("message") or "")
     reason, detail, retryable, next_step = "not-ready", words, True, _NOT_READY_STEP
     if any(quota in message for quota in _QUOTA_WORDS):
         reason, next_step = "quota", _QUOTA_STEP
     else:
-        said = _pod_says(client, ref.namespace, named_sandbox(claim))
+        said = _ask_pod(client, ref.namespace, sandbox or named_sandbox(body))
         if said is not None:
-            reason, detail, retryable, next_step = said
+            reason, detail, retryable, next_step = said.reason, said.words, said.retryable, said.next_step
     return AcquireError(
         f"{ref} was not ready within {deadline.seconds:g} s: {detail}.",
         reason=reason,
@@ -51,24 +58,46 @@ _QUOTA_STEP = "Raise the namespace's ResourceQuota, or release what uses it up."
 _NOT_READY_STEP = "Look at the warm pool, the sandbox's pod and the controller's log; is the controller running?"
 
 
-def _pod_says(client: Client, namespace: str, sandbox: str | None) -> tuple[str, str, bool, str] | None:
-    """Reason, words, whether to try again, next step; None when the pod has nothing to say."""
-    if sandbox is None:
-        return None
-    try:
-        pod = client.get(POD.ref(namespace, sandbox), Deadline(DIAGNOSIS_SECONDS, client.clock))
-    except SandboxError:
-        return None  # the failure that is being explained stays the one that is reported
+@dataclasses.dataclass(frozen=True)
+class Complaint:
+    """What a pod says about why it does not run.
+
+    Attributes:
+        reason: ``capacity`` or ``image-pull``.
+        words: the scheduler's or the kubelet's, for people.
+        retryable: whether waiting may help.
+        next_step: what a person can do.
+    """
+
+    reason: str
+    words: str
+    retryable: bool
+    next_step: str
+
+
+def pod_complaint(pod: Body) -> Complaint | None:
+    """Why a pod does not run, in its own words; None when it has nothing to say."""
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
         words = f"its pod cannot be scheduled: {scheduled.get('message')}"
-        return "capacity", words, True, "Free or add nodes, or lower the template's requests."
-    for container in (pod.get("status") or {}).get("containerStatuses") or []:
+        return Complaint("capacity", words, True, "Free or add nodes, or lower the template's requests.")
+    status = pod.get("status") or {}
+    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in IMAGE_REASONS:
             words = f"the image {container.get('image')} cannot be pulled: {waiting.get('message')}"
-            return "image-pull", words, False, "Correct the template's image, or make it available to the node."
+            step = "Correct the template's image, or make it available to the node."
+            return Complaint("image-pull", words, False, step)
     return None
+
+
+def _ask_pod(client: Client, namespace: str, sandbox: str | None) -> Complaint | None:
+    if sandbox is None:
+        return None
+    try:
+        return pod_complaint(client.get(POD.ref(namespace, sandbox), Deadline(DIAGNOSIS_SECONDS, client.clock)))
+    except SandboxError:
+        return None  # the failure that is being explained stays the one that is reported
 
 
 def explain(error: SandboxError, ref: ObjectRef) -> SandboxError:
@@ -86,7 +115,7 @@ def explain(error: SandboxError, ref: ObjectRef) -> SandboxError:
         return AcquireError(
             error.message,
             reason=error.reason,
-            retryable=True,
+            retryable=error.retryable,
             object=str(ref),
             next_step=error.next_step,
         )

@@ -16,7 +16,6 @@ class AcquireError(SandboxError):
         reason: ``api-unreachable``, ``api-timeout``, ``forbidden``, ``claim-rejected``, ``capacity``, ``quota``,
             ``image-pull`` or ``not-ready``.
         controller_reason, controller_message: the claim's own Ready condition, when the controller gave one.
-        leftover: the object that could not be deleted and waits for its own expiry, or None.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""Making a claim exactly once, whatever happens to the answer, and taking it back when it must not stay."""
+"""Making an object exactly once, whatever happens to the answer, and taking it back when it must not stay."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import uuid
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import ApiError, ApiUnreachableError, ConflictError, GoneError, SandboxError, UnavailableError
-from ..cluster.resources import ACQUIRE_ID_ANNOTATION, Body, ObjectRef, annotation
-from ..cluster.retry import FIRST_WAIT, retry, wait_before_retry
-from .claim import claim_body, refuse_other
-from .request import AcquireRequest
+from ..cluster.resources import ACQUIRE_ID_ANNOTATION, Body, annotation
+from ..cluster.retry import FIRST_WAIT, pause, retry, wait_or_raise
+from .paths import Path
 
 #: Seconds for taking a claim back after a failure; the operation's own deadline has often passed by then.
 CLEANUP_SECONDS = 10.0
@@ -21,33 +20,34 @@ CLEANUP_SECONDS = 10.0
 LATE_POST_SECONDS = 2.0
 
 
-class OwnedClaim:
-    """One claim of one acquire: knows whether it is ours, and may delete only that.
+class OwnedObject:
+    """The claim or Sandbox of one acquire: knows whether it is ours, and may delete only that.
 
     Attributes:
-        ref: the claim by its name, which is ours before the POST.
+        ref: the object by its name, which is ours before the POST.
         created: whether this acquire made it.
     """
 
-    def __init__(self, client: Client, request: AcquireRequest, ref: ObjectRef) -> None:
-        self.ref = ref
+    def __init__(self, client: Client, path: Path, batch: str | None = None) -> None:
+        self.ref = path.ref
         self.created = False
         self._client = client
-        self._request = request
+        self._path = path
+        self._batch = batch
         self._id = str(uuid.uuid4())
         self._uid: str | None = None
         self._unanswered = False
 
     def create(self, deadline: Deadline) -> Body:
-        """POST the claim, or find the one that stands under its name and matches.
+        """POST the object, or find the one that stands under its name and matches.
 
         A POST whose answer was lost is not repeated before its name has been read.
 
         Returns:
-            The claim as the API server has it.
+            The object as the API server has it.
 
         Raises:
-            ClaimMismatchError: another claim has that name.
+            ClaimMismatchError: another object has that name.
             ApiError, ApiUnreachableError: the last failure, when it is final or the deadline would pass.
         """
         attempt = 0
@@ -56,19 +56,21 @@ class OwnedClaim:
                 return self._post(deadline)
             except ConflictError:
                 standing = self._standing(deadline)
+                if standing is None:
+                    # Deleted meanwhile, or a conflict of another kind, as when two requests count against one quota.
+                    if pause(attempt) >= deadline.remaining():
+                        raise
+                    deadline.sleep(pause(attempt))
             except (ApiUnreachableError, UnavailableError) as error:
-                wait = wait_before_retry(error, attempt) or 0.0
-                if wait >= deadline.remaining():
-                    raise
-                deadline.sleep(wait)
-                attempt += 1
+                wait_or_raise(deadline, error, attempt)
                 standing = self._standing(deadline) if self._unanswered else None
             if standing is not None:
                 return standing
+            attempt += 1
 
     def preview(self, deadline: Deadline) -> Body | None:
-        """The matching claim that stands under the name, or None when a POST would be taken; nothing is made."""
-        body = claim_body(self._request, self.ref, self._id, self._client.clock.now())
+        """The matching object that stands under the name, or None when a POST would be taken; nothing is made."""
+        body = self._path.body(self._id, self._client.clock.now(), self._batch)
         try:
             retry(deadline, lambda: self._client.create(self.ref, body, deadline, dry_run=True))
         except ConflictError:
@@ -76,10 +78,10 @@ class OwnedClaim:
         return None
 
     def _post(self, deadline: Deadline) -> Body:
-        body = claim_body(self._request, self.ref, self._id, self._client.clock.now())
+        body = self._path.body(self._id, self._client.clock.now(), self._batch)
         was_unanswered, self._unanswered = self._unanswered, True
         try:
-            claim = self._client.create(self.ref, body, deadline)
+            made = self._client.create(self.ref, body, deadline)
         except ApiUnreachableError as error:
             self._unanswered = was_unanswered or error.sent
             raise
@@ -87,28 +89,28 @@ class OwnedClaim:
             # A 5xx may come from a proxy that gave up on a server which went on; any other answer is a refusal.
             self._unanswered = was_unanswered or error.status >= 500
             raise
-        self._is_ours(claim)
-        return claim
+        self._is_ours(made)
+        return made
 
     def _standing(self, deadline: Deadline) -> Body | None:
         """What stands under the name: ours, a match, or None; anything else raises."""
         try:
-            claim = retry(deadline, lambda: self._client.get(self.ref, deadline))
+            made = retry(deadline, lambda: self._client.get(self.ref, deadline))
         except GoneError:
             return None
-        if annotation(claim, ACQUIRE_ID_ANNOTATION) == self._id:
-            self._is_ours(claim)
+        if annotation(made, ACQUIRE_ID_ANNOTATION) == self._id:
+            self._is_ours(made)
         else:
-            refuse_other(claim, self.ref, self._request, self._client.clock.now())
-        return claim
+            self._path.refuse_other(made, self._client.clock.now())
+        return made
 
-    def _is_ours(self, claim: Body) -> None:
-        self._uid = str(claim["metadata"]["uid"])
+    def _is_ours(self, made: Body) -> None:
+        self._uid = str(made["metadata"]["uid"])
         self._unanswered = False
         self.created = True
 
     def take_back(self) -> str | None:
-        """Delete the claim if this acquire made it, or may have made it.
+        """Delete the object if this acquire made it, or may have made it.
 
         Returns:
             None when nothing of ours is left, else what stays and why, for the error that is being reported.
@@ -130,13 +132,13 @@ class OwnedClaim:
         wait = FIRST_WAIT
         while True:
             try:
-                claim = retry(deadline, lambda: self._client.get(self.ref, deadline))
+                made = retry(deadline, lambda: self._client.get(self.ref, deadline))
             except GoneError:
                 if late.expired:
                     return
                 late.sleep(wait)
                 wait *= 2
             else:
-                if annotation(claim, ACQUIRE_ID_ANNOTATION) == self._id:
-                    self._is_ours(claim)
+                if annotation(made, ACQUIRE_ID_ANNOTATION) == self._id:
+                    self._is_ours(made)
                 return

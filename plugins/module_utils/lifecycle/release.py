@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""Release: give a sandbox back by deleting its claim, and wait, when asked, until it is really gone."""
+"""Release: give a sandbox back by deleting its claim, or the Sandbox itself when it was made directly."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import dataclasses
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.errors import ConflictError, GoneError, SandboxError
-from ..cluster.resources import CLAIM, POD, SANDBOX, Body, ObjectRef
+from ..cluster.errors import ApiUnreachableError, ConflictError, GoneError, SandboxError, UnavailableError
+from ..cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, POD, SANDBOX, Body, ObjectRef, annotation
 from ..cluster.retry import retry
 from .claim import named_sandbox
 
@@ -22,20 +22,20 @@ class Released:
     """What a release did.
 
     Attributes:
-        name: the claim's name.
-        existed: whether there was such a claim; False when it was gone already.
-        claim: the claim as it was last seen, when it was read; for a diff.
+        name: the name of the claim or direct Sandbox.
+        existed: whether there was one; False when it was gone already.
     """
 
     name: str
     existed: bool
-    claim: Body | None = None
 
 
 def release(
     client: Client, namespace: str, name: str, deadline: Deadline, *, wait: bool = False, dry_run: bool = False
 ) -> Released:
-    """Delete the claim of that name; one that is gone already is success.
+    """Delete the claim of that name, or the direct Sandbox; one that is gone already is success.
+
+    A Sandbox that no acquire made (a member of a pool, a workspace) is never touched.
 
     Args:
         deadline: bounds the whole, the waiting included.
@@ -43,25 +43,39 @@ def release(
         dry_run: only say whether there is something to delete.
 
     Raises:
-        ReleaseTimeoutError: something still stands at the deadline; the claim itself has been deleted.
-        ApiError, ApiUnreachableError: the delete failed, and the claim is still ours.
+        ReleaseTimeoutError: something still stands at the deadline; the object itself has been deleted.
+        ApiError, ApiUnreachableError: the delete failed, and the sandbox is still ours.
     """
-    ref = CLAIM.ref(namespace, name)
-    claim = _read(client, ref, deadline) if wait or dry_run else None
-    if (wait or dry_run) and (claim is None or dry_run):
-        return Released(name, existed=claim is not None, claim=claim)
-    remains = _remains(client, ref, claim, deadline) if claim else []
-    existed = _delete(client, ref, claim, deadline)
+    claim = CLAIM.ref(namespace, name)
+    if not (wait or dry_run) and _delete(client, claim, None, deadline):
+        return Released(name, existed=True)
+    ref, body = _find(client, claim, deadline) if wait or dry_run else _find_direct(client, claim, deadline)
+    if body is None or dry_run:
+        return Released(name, existed=body is not None)
+    remains = _remains(client, ref, body, deadline) if wait else []
+    _delete(client, ref, body, deadline)
     for left, uid in remains:
         _wait_until_gone(client, left, uid, deadline)
-    return Released(name, existed=existed, claim=claim)
+    return Released(name, existed=True)
 
 
 class ReleaseTimeoutError(SandboxError):
-    """The claim has been deleted, and what belonged to it is not gone yet."""
+    """It has been deleted, and what belonged to it is not gone yet."""
 
     reason = "not-gone"
     retryable = True
+
+
+def _find(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[ObjectRef, Body | None]:
+    body = _read(client, claim, deadline)
+    return (claim, body) if body is not None else _find_direct(client, claim, deadline)
+
+
+def _find_direct(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[ObjectRef, Body | None]:
+    """The Sandbox of that name if an acquire made it, else None."""
+    ref = SANDBOX.ref(claim.namespace, claim.name)
+    body = _read(client, ref, deadline)
+    return ref, body if body is not None and annotation(body, ACQUIRE_ID_ANNOTATION) else None
 
 
 def _read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
@@ -74,12 +88,24 @@ def _read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
 
 def _delete(client: Client, ref: ObjectRef, claim: Body | None, deadline: Deadline) -> bool:
     uid = _uid(claim) if claim else None
+    unanswered = False
+
+    def delete() -> None:
+        nonlocal unanswered
+        try:
+            client.delete(ref, deadline, uid=uid)
+        except (ApiUnreachableError, UnavailableError) as error:
+            unanswered = unanswered or not isinstance(error, UnavailableError) or error.status >= 500
+            raise
+
     try:
-        retry(deadline, lambda: client.delete(ref, deadline, uid=uid))
+        retry(deadline, delete)
     except GoneError as error:
         _raise_unless_the_object(error)
-        return False
+        return unanswered  # then an earlier attempt, whose answer was lost, has most likely deleted it
     except ConflictError:
+        if uid is None:
+            raise
         return False  # another claim took the name between the read and the delete: not ours to delete
     return True
 
@@ -93,8 +119,9 @@ def _raise_unless_the_object(error: GoneError) -> None:
 def _remains(client: Client, ref: ObjectRef, claim: Body, deadline: Deadline) -> list[tuple[ObjectRef, str]]:
     """What goes with the claim, each with its uid: the same name may soon belong to somebody else's object."""
     remains = [(ref, _uid(claim))]
-    sandbox = named_sandbox(claim)
-    for kind in (SANDBOX, POD) if sandbox else ():
+    sandbox = named_sandbox(claim) if ref.kind is CLAIM else ref.name
+    kinds = (SANDBOX, POD) if ref.kind is CLAIM else (POD,)
+    for kind in kinds if sandbox else ():
         body = _read(client, kind.ref(ref.namespace, str(sandbox)), deadline)
         if body is not None:
             remains.append((kind.ref(ref.namespace, str(sandbox)), _uid(body)))
@@ -107,9 +134,9 @@ def _uid(body: Body) -> str:
 
 def _wait_until_gone(client: Client, ref: ObjectRef, uid: str, deadline: Deadline) -> None:
     while (body := _read(client, ref, deadline)) is not None and _uid(body) == uid:
-        if deadline.expired:
+        if deadline.remaining() <= 2 * POLL:
             raise ReleaseTimeoutError(
-                f"{ref} still stands {deadline.seconds:g} s after its claim was released.",
+                f"{ref} still stands {deadline.seconds:g} s after it was released.",
                 object=str(ref),
                 next_step="Look at its finalizers and at the node's kubelet; the lease does not run any more.",
             )

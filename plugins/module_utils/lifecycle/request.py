@@ -25,34 +25,41 @@ TASK_NAME_PREFIX = "namzu-task-"
 #: The least lease: below it the controller's own pace decides, not the caller.
 MINIMUM_TTL = 10.0
 
+#: Ten years: what is longer is no number of seconds, or a mistake.
+MAXIMUM_SECONDS = 3650 * 86400.0
+
 #: DNS-1123 label, as the claim's name becomes the name of a Service and a host name (RFC 1123; 63 characters).
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
-AddressMode = t.Literal["service", "pod_ip"]
+AddressMode = t.Literal["service", "pod_ip", "port_forward"]
 
 
 @dataclasses.dataclass(frozen=True)
 class AcquireRequest:
-    """One sandbox out of a warm pool.
+    """One sandbox, out of a warm pool or made from a template; exactly one of the two is named.
 
     Attributes:
-        namespace: where the pool is; the claim is made there.
-        warm_pool: the SandboxWarmPool's name.
-        name: the claim's name, or None for a fresh one.
-        labels: labels of the claim.
+        namespace: where pool or template is; the claim or Sandbox is made there.
+        warm_pool: the SandboxWarmPool's name, or None.
+        template: the SandboxTemplate's name, or None; with it the Sandbox is made directly, and starts cold.
+        runtime_class: the RuntimeClass of a direct Sandbox, or None for the template's.
+        name: the name of the claim or direct Sandbox, or None for a fresh one.
+        labels: labels of that object.
         pod_labels: labels that the controller shall put on the pod; they must be seen on it before it is handed out.
         ttl: seconds until the claim expires by itself (at least 10).
         ready_timeout: seconds for everything from the first request to the probed sandbox (at least 1).
         agent_port: the port of the agent in the pod (1 to 65535).
-        agent_address: ``service`` (the sandbox's DNS name) or ``pod_ip``.
+        agent_address: ``service`` (the sandbox's DNS name), ``pod_ip``, or ``port_forward`` through the API server.
     """
 
     namespace: str
-    warm_pool: str
+    warm_pool: str | None = None
     name: str | None = None
+    template: str | None = None
+    runtime_class: str | None = None
     labels: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     pod_labels: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     ttl: float = DEFAULT_TTL
@@ -62,17 +69,35 @@ class AcquireRequest:
 
     def __post_init__(self) -> None:
         check_name("namespace", self.namespace)
-        check_name("warm_pool", self.warm_pool)
+        self._check_path()
         if self.name is not None:
             check_name("name", self.name)
         check_labels("labels", self.labels)
         check_labels("pod_labels", self.pod_labels)
-        if self.ttl < MINIMUM_TTL:
-            raise InputError(f"ttl is {self.ttl:g} s; it must be at least {MINIMUM_TTL:g} s.")
-        if self.ready_timeout < 1:
+        if not MINIMUM_TTL <= self.ttl <= MAXIMUM_SECONDS:
+            raise InputError(f"ttl is {self.ttl:g} s; it must be at least {MINIMUM_TTL:g} s and at most ten years.")
+        if not 1 <= self.ready_timeout <= MAXIMUM_SECONDS:
             raise InputError(f"ready_timeout is {self.ready_timeout:g} s; it must be at least 1 s.")
         if not 1 <= self.agent_port <= 65535:
             raise InputError(f"agent.port is {self.agent_port}; it must be between 1 and 65535.")
+
+    def _check_path(self) -> None:
+        """Refuse what a path cannot honour; a member of a pool runs already, under what its template says."""
+        if (self.warm_pool is None) == (self.template is None):
+            raise InputError("Exactly one of warm_pool and template says where the sandbox comes from.")
+        if self.warm_pool is not None:
+            check_name("warm_pool", self.warm_pool)
+        if self.template is not None:
+            check_name("template", self.template)
+        if self.runtime_class is None:
+            return
+        check_name("runtime_class", self.runtime_class)
+        if self.warm_pool is not None:
+            raise InputError(
+                f"runtime_class cannot be applied to a sandbox of the warm pool {self.warm_pool}: its members run "
+                "already, under the class of their template.",
+                next_step="Set runtimeClassName in the pool's template, or acquire from a template.",
+            )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,22 +1,24 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""``sandbox``: acquire one out of a warm pool, or give it back."""
+"""``sandbox``: acquire sandboxes out of a warm pool or from a template, or give them back."""
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from ...cluster.client import Client
 from ...cluster.deadline import Deadline
-from ...cluster.errors import InputError
+from ...cluster.errors import InputError, SandboxError
 from ...lifecycle.acquire import acquire, would_acquire
+from ...lifecycle.acquire_many import PartialAcquireError, acquire_many, numbered
 from ...lifecycle.claim import timestamp
-from ...lifecycle.release import release
-from ...lifecycle.request import AcquireRequest, check_name
+from ...lifecycle.releases import names_matching, release_many
+from ...lifecycle.request import Acquired, AcquireRequest, check_name
 from ..durations import seconds
 from ..options import SANDBOX
 from ..results import sandbox_result
-from ..verb import Context, Params, Result, Verb, connect, namespace_of
+from ..verb import Context, Params, Result, Verb, connect, failure, namespace_of
 
 
 def run(params: Params, context: Context) -> Result:
@@ -30,42 +32,72 @@ def run(params: Params, context: Context) -> Result:
 def _present(client: Client, params: Params, context: Context) -> Result:
     request = _request(client, params)
     if context.check_mode:
-        return _would_be_present(client, request)
-    acquired = acquire(client, request)
-    sandbox = sandbox_result(acquired)
-    result: Result = {"changed": acquired.created, "sandbox": sandbox, "sandboxes": [sandbox]}
-    if acquired.created:
-        expires = timestamp(acquired.expires_at) if acquired.expires_at else None
-        result["diff"] = _diff(before={}, after=_described(acquired.name, request, expires))
-    return result
+        return _would_be_present(client, request, params.get("count"))
+    if params.get("count") is None:
+        acquired = [acquire(client, request)]
+        return {**_acquired(request, acquired), "sandbox": sandbox_result(acquired[0])}
+    try:
+        return _acquired(request, acquire_many(client, request, params["count"], params["on_failure"]))
+    except PartialAcquireError as error:
+        return _partial(request, error)
 
 
-def _would_be_present(client: Client, request: AcquireRequest) -> Result:
-    ref, standing = would_acquire(client, request)
-    result: Result = {"changed": standing is None, "sandboxes": []}
-    if standing is None:
-        result["diff"] = _diff(before={}, after=_described(ref.name, request, None))
-    return result
+def _acquired(request: AcquireRequest, acquired: list[Acquired]) -> Result:
+    made = [_described(one.name, request, one) for one in acquired if one.created]
+    result: Result = {"changed": bool(made), "sandboxes": [sandbox_result(one) for one in acquired]}
+    return {**result, "diff": _diff([], made)} if made else result
+
+
+def _partial(request: AcquireRequest, error: PartialAcquireError) -> Result:
+    kept = [outcome.acquired for outcome in error.outcomes if outcome.acquired is not None]
+    failures = [
+        {"name": outcome.name, "reason": outcome.error.reason, "msg": str(outcome.error)}
+        for outcome in error.outcomes
+        if outcome.error is not None
+    ]
+    return {**failure(error), **_acquired(request, kept), "failures": failures}
+
+
+def _would_be_present(client: Client, request: AcquireRequest, count: int | None) -> Result:
+    requests = [request] if count is None else numbered(request, count)
+    found = [would_acquire(client, one) for one in requests]
+    made = [_described(ref.name, request, None) for ref, standing in found if standing is None]
+    result: Result = {"changed": bool(made), "sandboxes": []}
+    return {**result, "diff": _diff([], made)} if made else result
 
 
 def _absent(client: Client, params: Params, context: Context) -> Result:
-    name = str(params["name"])
-    check_name("name", name)
+    namespace = namespace_of(params, client)
     deadline = Deadline(seconds("wait_timeout", params["wait_timeout"]), client.clock)
-    released = release(
-        client, namespace_of(params, client), name, deadline, wait=params["wait"], dry_run=context.check_mode
+    if params.get("label_selector") is not None:
+        names = names_matching(client, namespace, params["label_selector"], deadline)
+    else:
+        names = [params["name"]] if params.get("name") is not None else params["names"]
+        for name in names:
+            check_name("name", name)
+    released, failures = release_many(
+        client, namespace, names, deadline, wait=params["wait"], dry_run=context.check_mode
     )
-    result: Result = {"changed": released.existed, "released": [name] if released.existed else []}
-    if released.existed:
-        result["diff"] = _diff(before={"name": name}, after={})
-    return result
+    gone = [one.name for one in released if one.existed]
+    result: Result = {"changed": bool(gone), "released": gone}
+    if gone:
+        result["diff"] = _diff([{"name": name} for name in gone], [])
+    return {**_unreleased(failures), **result} if failures else result
+
+
+def _unreleased(failures: t.Mapping[str, SandboxError]) -> Result:
+    first = next(iter(failures.values()))
+    words = [{"name": name, "reason": error.reason, "msg": str(error)} for name, error in failures.items()]
+    return {**failure(first), "failures": words}
 
 
 def _request(client: Client, params: Params) -> AcquireRequest:
     agent = params.get("agent") or {}
     return AcquireRequest(
         namespace=namespace_of(params, client),
-        warm_pool=str(params["warm_pool"]),
+        warm_pool=params.get("warm_pool"),
+        template=params.get("template"),
+        runtime_class=params.get("runtime_class"),
         name=params.get("name"),
         labels=_labels("labels", params),
         pod_labels=_labels("pod_labels", params),
@@ -84,24 +116,40 @@ def _labels(option: str, params: Params) -> dict[str, str]:
     return {str(key): str(value) for key, value in labels.items()}
 
 
-def _described(name: str, request: AcquireRequest, expires_at: str | None) -> dict[str, t.Any]:
-    described: dict[str, t.Any] = {"name": name, "namespace": request.namespace, "warm_pool": request.warm_pool}
-    if request.labels:
-        described["labels"] = dict(request.labels)
-    if request.pod_labels:
-        described["pod_labels"] = dict(request.pod_labels)
-    if expires_at is not None:
-        described["expires_at"] = expires_at
-    return described
+_SHOWN = ("namespace", "warm_pool", "template", "runtime_class", "labels", "pod_labels")
 
 
-def _diff(before: dict[str, t.Any], after: dict[str, t.Any]) -> dict[str, t.Any]:
-    return {"before": before, "after": after, "before_header": "SandboxClaim", "after_header": "SandboxClaim"}
+def _described(name: str, request: AcquireRequest, acquired: Acquired | None) -> dict[str, t.Any]:
+    """A sandbox as a diff shows it."""
+    asked = dataclasses.asdict(request)
+    described = {key: asked[key] for key in _SHOWN if asked[key]}
+    if acquired is not None and acquired.expires_at is not None:
+        described["expires_at"] = timestamp(acquired.expires_at)
+    return {"name": name, **described}
+
+
+def _diff(before: list[dict[str, t.Any]], after: list[dict[str, t.Any]]) -> dict[str, t.Any]:
+    return {
+        "before": {"sandboxes": before},
+        "after": {"sandboxes": after},
+    }
 
 
 VERB = Verb(
     name="sandbox",
     options=SANDBOX,
     run=run,
-    constraints={"required_if": [("state", "present", ("warm_pool",)), ("state", "absent", ("name",))]},
+    constraints={
+        "required_if": [
+            ("state", "present", ("warm_pool", "template"), True),
+            ("state", "absent", ("name", "names", "label_selector"), True),
+        ],
+        "mutually_exclusive": [
+            ("warm_pool", "template"),
+            ("warm_pool", "runtime_class"),
+            ("name", "names", "label_selector"),
+            ("count", "names"),
+            ("count", "label_selector"),
+        ],
+    },
 )

@@ -1,0 +1,144 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""A connection to a port of a pod through the API server, for machines without a route to the pod network.
+
+The wire is Kubernetes' port-forward subresource over a WebSocket, subprotocol ``v4.channel.k8s.io``: every message
+begins with a channel number, 0 for data and 1 for an error text, and the first message of each channel repeats the port
+(Kubernetes v1.36, ``k8s.io/streaming/pkg/portforward``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import typing as t
+import urllib.parse
+
+from .client import Client
+from .deadline import Deadline
+from .errors import ApiTimeoutError, ApiUnreachableError, CredentialError, GoneError, MissingDependencyError
+from .resources import ObjectRef
+from .transport import ssl_context
+
+_SUBPROTOCOL = "v4.channel.k8s.io"
+_DATA = 0
+_CHUNK = 64 * 1024
+
+
+def open_port(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> socket.socket:
+    """Connect to a port of a pod; the socket speaks with the program behind it.
+
+    Closing the socket ends the connection. A thread for each direction carries the bytes while it is open.
+
+    Raises:
+        CredentialError: port-forwarding is not allowed to us (``create`` or ``get`` on ``pods/portforward``).
+        GoneError: there is no such pod.
+        ApiUnreachableError, ApiTimeoutError: no WebSocket to the API server in time.
+        MissingDependencyError: websocket-client is not installed here.
+    """
+    remote = _dial(client, pod, port, deadline)
+    ours, theirs = socket.socketpair()
+    threading.Thread(target=_carry, args=(remote, theirs), name="namzu-port-forward", daemon=True).start()
+    return ours
+
+
+def _dial(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> t.Any:
+    try:
+        import websocket
+    except ImportError:
+        raise MissingDependencyError(
+            "agent.address: port_forward needs the Python library websocket-client.",
+            next_step="Install websocket-client (it comes with kubernetes) for the Python that runs this.",
+        ) from None
+    access = client.access
+    url = f"{_websocket_address(access.server)}{pod.path}/portforward?ports={port}"
+    try:
+        return websocket.create_connection(
+            url,
+            timeout=max(0.001, deadline.remaining()),
+            header=[f"{name}: {value}" for name, value in client.headers().items() if name != "Accept"],
+            subprotocols=[_SUBPROTOCOL],
+            sslopt={"context": ssl_context(access)} if url.startswith("wss:") else None,
+            suppress_origin=True,
+            **_proxy_options(access.proxy),
+        )
+    except websocket.WebSocketBadStatusException as error:
+        raise _refused(pod, error.status_code) from None
+    except websocket.WebSocketTimeoutException:
+        raise ApiTimeoutError(
+            f"CONNECT {pod} port {port}: the API server did not answer in time.", object=str(pod)
+        ) from None
+    except (websocket.WebSocketException, OSError) as error:
+        words = getattr(error, "strerror", None) or type(error).__name__
+        raise ApiUnreachableError(f"CONNECT {pod} port {port}: no connection ({words}).", object=str(pod)) from None
+
+
+def _websocket_address(server: str) -> str:
+    scheme, _, rest = server.partition("://")
+    return f"{'wss' if scheme == 'https' else 'ws'}://{rest}"
+
+
+def _proxy_options(proxy: str | None) -> dict[str, t.Any]:
+    if proxy is None:
+        # Without this it would go by the environment of the process, which access has weighed already.
+        return {"http_no_proxy": ["*"]}
+    parts = urllib.parse.urlsplit(proxy)
+    options: dict[str, t.Any] = {"http_proxy_host": parts.hostname, "http_proxy_port": parts.port, "proxy_type": "http"}
+    if parts.username:
+        options["http_proxy_auth"] = (urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or ""))
+    return options
+
+
+def _refused(pod: ObjectRef, status: int) -> Exception:
+    request = f"CONNECT {pod}/portforward: the API server answered {status}."
+    if status in (401, 403):
+        step = "Grant create and get on pods/portforward to this user or service account."
+        return CredentialError(request, status=status, object=str(pod), next_step=step)
+    if status in (404, 410):
+        return GoneError(request, status=status, object=str(pod))
+    return ApiUnreachableError(request, object=str(pod))
+
+
+def _carry(remote: t.Any, theirs: socket.socket) -> None:
+    """Carry bytes both ways until either side ends, then close both."""
+    wire = remote.sock  # the library forgets it when the other side closes
+    outward = threading.Thread(target=_to_them, args=(remote, wire, theirs), name="namzu-port-forward", daemon=True)
+    outward.start()
+    try:
+        _to_us(remote, theirs)
+    finally:
+        # Not the WebSocket's own close, which waits for the other side's answer.
+        for end in (theirs, wire):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        outward.join()
+        theirs.close()
+        wire.close()
+
+
+def _to_us(remote: t.Any, theirs: socket.socket) -> None:
+    import websocket
+
+    introduced: set[int] = set()
+    # Any failure ends the connection, and the socket's other end sees that as one of its own.
+    with contextlib.suppress(websocket.WebSocketException, OSError):
+        remote.settimeout(None)
+        while (message := remote.recv()) and isinstance(message, bytes):
+            channel, content = message[0], message[1:]
+            if channel not in introduced:
+                introduced.add(channel)  # the first message of a channel repeats the port
+            elif channel == _DATA:
+                theirs.sendall(content)
+            elif content:
+                return
+
+
+def _to_them(remote: t.Any, wire: socket.socket, theirs: socket.socket) -> None:
+    import websocket
+
+    with contextlib.suppress(websocket.WebSocketException, OSError):
+        while content := theirs.recv(_CHUNK):
+            remote.send_binary(bytes([_DATA]) + content)
+        # Our side is closed: end the receiving, which waits for the pod.
+        wire.shutdown(socket.SHUT_RDWR)

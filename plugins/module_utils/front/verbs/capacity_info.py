@@ -1,0 +1,29 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""``capacity_info``: whether a pool can serve more work now."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ...cluster.deadline import Deadline
+from ...lifecycle.capacity import read_capacity
+from ...lifecycle.request import check_name
+from ..options import CAPACITY_INFO
+from ..verb import Context, Params, Result, Verb, connect, namespace_of
+
+#: Seconds for one GET and two LISTs, retries included.
+READ_SECONDS = 60.0
+
+
+def run(params: Params, context: Context) -> Result:
+    """The task's parameters to its result."""
+    check_name("warm_pool", params["warm_pool"])
+    with connect(params, context) as client:
+        capacity = read_capacity(
+            client, namespace_of(params, client), params["warm_pool"], Deadline(READ_SECONDS, client.clock)
+        )
+    return {"changed": False, "capacity": dataclasses.asdict(capacity)}
+
+
+VERB = Verb(name="capacity_info", options=CAPACITY_INFO, run=run)

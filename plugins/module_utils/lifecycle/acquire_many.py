@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Acquiring many at once: a bounded number of threads, one watch, and one outcome for each."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import typing as t
+
+from ..cluster.client import Client
+from ..cluster.deadline import Deadline
+from ..cluster.errors import InputError, SandboxError
+from ..cluster.shared_watch import SharedWatch
+from ..cluster.transport import POOL_SIZE
+from .acquire import Acquire
+from .paths import paths_for
+from .releases import release_all
+from .request import Acquired, AcquireRequest
+
+#: The most sandboxes of one call; more is several calls, or a mistake.
+MAXIMUM_COUNT = 1000
+
+#: How an acquire fails whose deadline was called off: nothing that it waits for, and no request, has any time left.
+_CALLED_OFF = frozenset({"not-ready", "api-timeout", "api-unreachable"})
+
+OnFailure = t.Literal["release_all", "keep"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of one of many.
+
+    Attributes:
+        name: the claim's name.
+        acquired: the sandbox, or None when there is none (any more).
+        error: why not, or None.
+    """
+
+    name: str
+    acquired: Acquired | None = None
+    error: SandboxError | None = None
+
+
+class PartialAcquireError(SandboxError):
+    """Not all of many sandboxes could be had.
+
+    Attributes:
+        outcomes: one for each, in order; with ``release_all`` none of them has a sandbox any more.
+    """
+
+    def __init__(self, message: str, outcomes: t.Sequence[Outcome], **common: t.Any) -> None:
+        super().__init__(message, **common)
+        self.outcomes = outcomes
+
+
+def acquire_many(
+    client: Client, request: AcquireRequest, count: int, on_failure: OnFailure = "release_all"
+) -> list[Acquired]:
+    """Acquire ``count`` sandboxes at once, all within one ``ready_timeout``.
+
+    With a name they are called ``<name>-0``, ``<name>-1``, …, and each that stands there and matches is kept; without
+    one all are fresh. It costs two or three requests a sandbox, and one list and one watch for all.
+
+    Args:
+        count: how many, 1 to 1000.
+        on_failure: ``release_all`` gives everything back that this call made as soon as one has failed; ``keep``
+            goes on and keeps what could be had.
+
+    Returns:
+        The sandboxes in order.
+
+    Raises:
+        PartialAcquireError: not all could be had; it has an outcome for each.
+        InputError: the count or a name cannot be.
+    """
+    requests = numbered(request, count)
+    deadline = Deadline(request.ready_timeout, client.clock)
+    paths = paths_for(client, requests, deadline)
+    with SharedWatch(client, paths[0].ref.kind, request.namespace, deadline) as watch:
+        acquires = [Acquire(client, one, path, deadline, watch) for one, path in zip(requests, paths, strict=True)]
+        outcomes = _run(client, request, acquires, deadline, watch, on_failure)
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    if failed:
+        raise _partial(outcomes, failed)
+    return [outcome.acquired for outcome in outcomes if outcome.acquired is not None]
+
+
+def numbered(request: AcquireRequest, count: int) -> list[AcquireRequest]:
+    """One request for each of ``count`` sandboxes.
+
+    Raises:
+        InputError: the count is out of bounds, or a numbered name would be too long.
+    """
+    if not 1 <= count <= MAXIMUM_COUNT:
+        raise InputError(f"count is {count}; it must be between 1 and {MAXIMUM_COUNT}.")
+    if request.name is None:
+        return [request] * count
+    return [dataclasses.replace(request, name=f"{request.name}-{number}") for number in range(count)]
+
+
+def _run(
+    client: Client,
+    request: AcquireRequest,
+    acquires: list[Acquire],
+    deadline: Deadline,
+    watch: SharedWatch,
+    on_failure: OnFailure,
+) -> list[Outcome]:
+    with concurrent.futures.ThreadPoolExecutor(min(len(acquires), POOL_SIZE), "namzu-acquire") as threads:
+        running = {threads.submit(_outcome, one): one for one in acquires}
+        try:
+            for finished in concurrent.futures.as_completed(running):
+                failed = not finished.cancelled() and finished.result().error is not None
+                if failed and on_failure == "release_all":
+                    _call_off(running, deadline, watch)
+            outcomes = {running[future]: future.result() for future in running if not future.cancelled()}
+        except BaseException:
+            # An interrupt: those that run give up and clean up by themselves, those that have ended are given back.
+            _call_off(running, deadline, watch)
+            concurrent.futures.wait(running)
+            done = [future.result() for future in running if not future.cancelled()]
+            _give_back(client, request, done)
+            raise
+    ordered = [outcomes.get(one) or _not_begun(one) for one in acquires]
+    if on_failure == "release_all" and any(outcome.error for outcome in ordered):
+        return _give_back(client, request, ordered)
+    return ordered
+
+
+def _outcome(one: Acquire) -> Outcome:
+    try:
+        return Outcome(one.path.ref.name, acquired=one.run())
+    except SandboxError as error:
+        if one.deadline.cancelled and error.reason in _CALLED_OFF and error.leftover is None:
+            error = _called_off(one.path.ref.name, "it was called off, because another one failed")
+        return Outcome(one.path.ref.name, error=error)
+
+
+def _call_off(running: t.Iterable[concurrent.futures.Future[Outcome]], deadline: Deadline, watch: SharedWatch) -> None:
+    deadline.cancel()
+    watch.wake()
+    for future in running:
+        future.cancel()
+
+
+def _not_begun(one: Acquire) -> Outcome:
+    return Outcome(
+        one.path.ref.name, error=_called_off(one.path.ref.name, "it was not begun, because another one failed")
+    )
+
+
+def _give_back(client: Client, request: AcquireRequest, outcomes: list[Outcome]) -> list[Outcome]:
+    """Release what this call made; what stood there before it stays."""
+    ours = [one.name for one in outcomes if one.acquired is not None and one.acquired.created]
+    failures = release_all(client, request.namespace, ours)
+    given_back = []
+    for one in outcomes:
+        if one.acquired is None:
+            given_back.append(one)
+        elif one.name in failures:
+            given_back.append(Outcome(one.name, error=failures[one.name]))
+        else:
+            given_back.append(
+                Outcome(one.name, error=_called_off(one.name, "it was given back, as another one failed"))
+            )
+    return given_back
+
+
+def _called_off(name: str, why: str) -> SandboxError:
+    return SandboxError(f"SandboxClaim {name}: {why}.", reason="called-off", retryable=True, object=name)
+
+
+def _partial(outcomes: list[Outcome], failed: list[Outcome]) -> PartialAcquireError:
+    causes = [one.error for one in failed if one.error is not None]
+    # What was called off followed from a failure; the failure itself is what helps.
+    first = next((error for error in causes if error.reason != "called-off"), causes[0])
+    had = len(outcomes) - len(failed)
+    return PartialAcquireError(
+        f"{had} of {len(outcomes)} sandboxes were acquired. The first failure: {first.message}",
+        outcomes,
+        reason=first.reason,
+        retryable=first.retryable,
+        object=first.object,
+        next_step=first.next_step,
+    )

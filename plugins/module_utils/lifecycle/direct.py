@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""A Sandbox made directly from a SandboxTemplate, without a pool.
+
+Source: agent-sandbox v0.5.6, Sandbox v1beta1. A Sandbox has no reference to a template, only a pool consumes one; so
+the pod template is copied into it here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import typing as t
+
+from ..cluster.client import Client
+from ..cluster.deadline import Deadline
+from ..cluster.errors import SandboxError
+from ..cluster.resources import (
+    ACQUIRE_ID_ANNOTATION,
+    BATCH_LABEL,
+    SANDBOX,
+    TEMPLATE,
+    TEMPLATE_LABEL,
+    Body,
+    ObjectRef,
+    condition,
+)
+from ..cluster.retry import retry
+from .claim import timestamp
+from .errors import ClaimMismatchError
+from .request import AcquireRequest
+
+
+class TemplateError(SandboxError):
+    """A SandboxTemplate from which no Sandbox can be made."""
+
+    reason = "template"
+
+
+@dataclasses.dataclass(frozen=True)
+class Template:
+    """What a Sandbox takes from its template.
+
+    Attributes:
+        name: the template's name.
+        pod_template: ``spec.podTemplate``.
+        volume_claim_templates: ``spec.volumeClaimTemplates`` to the letter, or None when there are none.
+    """
+
+    name: str
+    pod_template: Body
+    volume_claim_templates: list[Body] | None
+
+
+def read_template(client: Client, namespace: str, name: str, deadline: Deadline) -> Template:
+    """Read a template; it is read for every acquire, so that an edit counts from the next one on.
+
+    Raises:
+        TemplateError: it has no pod template.
+        GoneError: there is no such template.
+    """
+    ref = TEMPLATE.ref(namespace, name)
+    spec = retry(deadline, lambda: client.get(ref, deadline)).get("spec") or {}
+    pod_template = spec.get("podTemplate")
+    if not isinstance(pod_template, dict) or not isinstance(pod_template.get("spec"), dict):
+        raise TemplateError(
+            f"{ref} has no spec.podTemplate.spec to make a Sandbox from.",
+            object=str(ref),
+            next_step="Correct the template (role namzu.sandbox.template makes one).",
+        )
+    return Template(name, pod_template, spec.get("volumeClaimTemplates"))
+
+
+def sandbox_body(
+    request: AcquireRequest,
+    ref: ObjectRef,
+    template: Template,
+    acquire_id: str,
+    now: datetime.datetime,
+    batch: str | None = None,
+) -> Body:
+    """The Sandbox to make. ``service`` is on, as without it only an address that changes on a resume is left."""
+    spec: Body = {
+        "operatingMode": "Running",
+        "service": True,
+        "shutdownTime": timestamp(now + datetime.timedelta(seconds=request.ttl)),
+        "shutdownPolicy": "Delete",
+        "podTemplate": pod_template(template, request),
+    }
+    if template.volume_claim_templates is not None:
+        spec["volumeClaimTemplates"] = template.volume_claim_templates
+    metadata: Body = {
+        "name": ref.name,
+        "namespace": ref.namespace,
+        "annotations": {ACQUIRE_ID_ANNOTATION: acquire_id},
+    }
+    labels = {**request.labels, **({BATCH_LABEL: batch} if batch else {})}
+    if labels:
+        metadata["labels"] = labels
+    return {"apiVersion": SANDBOX.api_version, "kind": SANDBOX.name, "metadata": metadata, "spec": spec}
+
+
+def pod_template(template: Template, request: AcquireRequest) -> Body:
+    """The template's, with our template label and the requested labels, by which policies select the pod."""
+    metadata = template.pod_template.get("metadata") or {}
+    labels = {**(metadata.get("labels") or {}), TEMPLATE_LABEL: template.name, **request.pod_labels}
+    spec = dict(template.pod_template["spec"])
+    if request.runtime_class is not None:
+        spec["runtimeClassName"] = request.runtime_class
+    return {**template.pod_template, "metadata": {**metadata, "labels": labels}, "spec": spec}
+
+
+def is_ready(sandbox: Body) -> bool:
+    """Whether its pod runs and is ready."""
+    return bool(condition(sandbox, "Ready").get("status") == "True")
+
+
+def expires_at(sandbox: Body) -> datetime.datetime | None:
+    """When the Sandbox expires by itself, or None when it has no such time."""
+    text = (sandbox.get("spec") or {}).get("shutdownTime")
+    return datetime.datetime.fromisoformat(str(text)) if text else None
+
+
+def refuse_other(sandbox: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> None:
+    """Raise when the Sandbox that stands under the wanted name is not the one that the request describes.
+
+    Raises:
+        ClaimMismatchError: naming each difference.
+    """
+    differences = list(_differences(sandbox, request, now))
+    if differences:
+        raise ClaimMismatchError(
+            f"{ref} stands there already and is not the one asked for: {'; '.join(differences)}. It was left as it is.",
+            object=str(ref),
+            next_step="Use another name, or release that one first (state: absent).",
+        )
+
+
+def _differences(sandbox: Body, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:
+    metadata, spec = sandbox.get("metadata", {}), sandbox.get("spec") or {}
+    if ACQUIRE_ID_ANNOTATION not in (metadata.get("annotations") or {}):
+        yield "it was not acquired as a sandbox"
+    template = (spec.get("podTemplate") or {}).get("metadata", {}).get("labels") or {}
+    labels = metadata.get("labels") or {}
+    wanted = {**request.pod_labels, TEMPLATE_LABEL: str(request.template)}
+    for what, have, want in (("label", labels, request.labels), ("pod label", template, wanted)):
+        for key, value in want.items():
+            if have.get(key) != value:
+                yield f"its {what} {key} is {have.get(key)!r}, not {value!r}"
+    runtime_class = ((spec.get("podTemplate") or {}).get("spec") or {}).get("runtimeClassName")
+    if request.runtime_class is not None and runtime_class != request.runtime_class:
+        yield f"its runtime class is {runtime_class}, not {request.runtime_class}"
+    if metadata.get("deletionTimestamp"):
+        yield "it is being deleted"
+    expires = expires_at(sandbox)
+    if expires is not None and expires <= now:
+        yield f"its lease ended at {timestamp(expires)}"

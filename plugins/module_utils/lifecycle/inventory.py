@@ -1,0 +1,206 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Inventory: what stands in a namespace, from one LIST a kind, without waking or changing anything."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import typing as t
+
+from ..cluster.client import Client
+from ..cluster.deadline import Deadline
+from ..cluster.resources import CLAIM, LAUNCH_TYPE_LABEL, POD, SANDBOX, TEMPLATE_LABEL, WARM_POOL, Body, condition
+from ..cluster.retry import retry
+from .claim import EXPIRED_REASONS, named_sandbox
+from .diagnosis import pod_complaint
+
+Phase = t.Literal["ready", "pending", "suspended", "expired", "finished", "failed", "terminating"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """A sandbox that somebody holds: by a claim, or made directly.
+
+    Attributes:
+        name: of the claim, or of the direct Sandbox; with it the sandbox is used and released.
+        namespace: where it is.
+        kind: ``claim`` or ``direct``.
+        uid: the uid of that object.
+        labels: its labels.
+        warm_pool, template: what it came from, as far as the objects say; None otherwise.
+        sandbox, pod: the bound Sandbox and its pod, or None.
+        pod_ip, node: where the pod runs, or None.
+        warm: whether it came out of a pool; None while that is not known.
+        phase: ``ready``, ``pending``, ``suspended``, ``expired``, ``finished`` (its container ended with 0),
+            ``failed`` (with anything else) or ``terminating``.
+        reason, message: why it is not ready, in the words of the controller or of the pod; None for a ready one.
+        created_at, expires_at: times in UTC; the latter None for one that does not expire.
+        age, lease_left: the same in seconds from now; lease_left is 0 for an expired one and None without an expiry.
+    """
+
+    name: str
+    namespace: str
+    kind: t.Literal["claim", "direct"]
+    uid: str
+    labels: t.Mapping[str, str]
+    warm_pool: str | None
+    template: str | None
+    sandbox: str | None
+    pod: str | None
+    pod_ip: str | None
+    node: str | None
+    warm: bool | None
+    phase: Phase
+    reason: str | None
+    message: str | None
+    created_at: datetime.datetime | None
+    expires_at: datetime.datetime | None
+    age: float | None
+    lease_left: float | None
+
+
+def standing_sandboxes(
+    client: Client,
+    namespace: str,
+    deadline: Deadline,
+    *,
+    name: str | None = None,
+    label_selector: str | None = None,
+) -> list[Standing]:
+    """All sandboxes that are held in a namespace, by name; members that wait in a pool are not among them.
+
+    Args:
+        name: only the one of this name.
+        label_selector: only those whose claim, or whose direct Sandbox, matches.
+
+    Raises:
+        ApiError, ApiUnreachableError: a list could not be read.
+    """
+
+    def read(kind: t.Any, selector: str | None = None) -> list[Body]:
+        answer = retry(deadline, lambda: client.list(kind, namespace, label_selector=selector, deadline=deadline))
+        return answer.get("items") or []
+
+    claims = read(CLAIM, label_selector)
+    sandboxes = {_name(body): body for body in read(SANDBOX)}
+    chosen = sandboxes if label_selector is None else {_name(body): body for body in read(SANDBOX, label_selector)}
+    pods = {_name(body): body for body in read(POD)}
+    now = client.clock.now()
+    found = [_from_claim(claim, sandboxes, pods, now) for claim in claims]
+    found += [_direct(body, pods, now) for body in chosen.values() if not _is_owned(body)]
+    return sorted((one for one in found if name in (None, one.name)), key=lambda one: one.name)
+
+
+def _from_claim(
+    claim: Body, sandboxes: t.Mapping[str, Body], pods: t.Mapping[str, Body], now: datetime.datetime
+) -> Standing:
+    bound = named_sandbox(claim)
+    sandbox = sandboxes.get(bound or "", {})
+    launch = (sandbox.get("metadata", {}).get("labels") or {}).get(LAUNCH_TYPE_LABEL)
+    spec = claim.get("spec") or {}
+    return _standing(
+        claim,
+        "claim",
+        bound,
+        pods.get(bound or ""),
+        now,
+        warm_pool=(spec.get("warmPoolRef") or {}).get("name"),
+        template=None,
+        warm=None if launch is None else launch == "warm",
+        expiry=(spec.get("lifecycle") or {}).get("shutdownTime"),
+        complaining=(claim, sandbox),
+    )
+
+
+def _direct(sandbox: Body, pods: t.Mapping[str, Body], now: datetime.datetime) -> Standing:
+    spec = sandbox.get("spec") or {}
+    pod_labels = ((spec.get("podTemplate") or {}).get("metadata") or {}).get("labels") or {}
+    return _standing(
+        sandbox,
+        "direct",
+        _name(sandbox),
+        pods.get(_name(sandbox)),
+        now,
+        warm_pool=None,
+        template=pod_labels.get(TEMPLATE_LABEL),
+        warm=False,
+        expiry=spec.get("shutdownTime"),
+        complaining=(sandbox,),
+    )
+
+
+def _standing(
+    body: Body,
+    kind: t.Literal["claim", "direct"],
+    sandbox: str | None,
+    pod: Body | None,
+    now: datetime.datetime,
+    *,
+    warm_pool: str | None,
+    template: str | None,
+    warm: bool | None,
+    expiry: str | None,
+    complaining: tuple[Body, ...],
+) -> Standing:
+    metadata = body.get("metadata", {})
+    created, expires = _time(metadata.get("creationTimestamp")), _time(expiry)
+    phase, reason, message = _phase(complaining, pod, expires, now)
+    status = (pod or {}).get("status") or {}
+    return Standing(
+        name=_name(body),
+        namespace=str(metadata.get("namespace", "")),
+        kind=kind,
+        uid=str(metadata.get("uid", "")),
+        labels=metadata.get("labels") or {},
+        warm_pool=warm_pool,
+        template=template,
+        sandbox=sandbox,
+        pod=_name(pod) if pod else None,
+        pod_ip=status.get("podIP"),
+        node=((pod or {}).get("spec") or {}).get("nodeName"),
+        warm=warm,
+        phase=phase,
+        reason=reason,
+        message=message,
+        created_at=created,
+        expires_at=expires,
+        age=None if created is None else (now - created).total_seconds(),
+        lease_left=None if expires is None else max(0.0, (expires - now).total_seconds()),
+    )
+
+
+def _phase(
+    complaining: tuple[Body, ...], pod: Body | None, expires: datetime.datetime | None, now: datetime.datetime
+) -> tuple[Phase, str | None, str | None]:
+    """The phase, and in whose words it is not ready: the pod's own before the controller's."""
+    ready = condition(complaining[0], "Ready")
+    reason, message = ready.get("reason"), ready.get("message")
+    if any(body.get("metadata", {}).get("deletionTimestamp") for body in complaining):
+        return "terminating", reason, message
+    if (expires is not None and expires <= now) or reason in EXPIRED_REASONS:
+        return "expired", reason, message
+    if ready.get("status") == "True":
+        return "ready", None, None
+    if reason == "SandboxSuspended":
+        return "suspended", reason, message
+    if reason in ("PodSucceeded", "PodFailed"):
+        return ("finished" if reason == "PodSucceeded" else "failed"), reason, message
+    complaint = pod_complaint(pod) if pod else None
+    if complaint is not None:
+        return "pending", complaint.reason, complaint.words
+    return "pending", reason, message
+
+
+def _is_owned(sandbox: Body) -> bool:
+    """Whether a claim or a pool made it; the others were made directly."""
+    owners = sandbox.get("metadata", {}).get("ownerReferences") or []
+    return any(owner.get("kind") in (CLAIM.name, WARM_POOL.name) for owner in owners)
+
+
+def _name(body: Body) -> str:
+    return str(body.get("metadata", {}).get("name", ""))
+
+
+def _time(text: t.Any) -> datetime.datetime | None:
+    return datetime.datetime.fromisoformat(str(text)) if text else None

@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The requests of an acquire and a release from a bare script: nothing between them and the socket.
+
+``python bare.py NAMESPACE POOL ITEMS`` makes and deletes claims one after the other, as the measured plays do.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import ssl
+import sys
+import tempfile
+import typing as t
+import urllib.parse
+
+import yaml
+
+GROUP = "/apis/extensions.agents.x-k8s.io/v1beta1"
+
+
+class Bare:
+    """One kept connection for requests, and one a watch."""
+
+    def __init__(self, kubeconfig: str) -> None:
+        with open(kubeconfig, encoding="utf-8") as stream:
+            config = yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - safe loaders
+        context = next(c for c in config["contexts"] if c["name"] == config["current-context"])["context"]
+        cluster = next(c for c in config["clusters"] if c["name"] == context["cluster"])["cluster"]
+        user = next(u for u in config["users"] if u["name"] == context["user"])["user"]
+        address = urllib.parse.urlsplit(cluster["server"])
+        self.host, self.port = str(address.hostname), address.port or 443
+        self.tls = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+        self.tls.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+        self.headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        if "token" in user:
+            self.headers["Authorization"] = f"Bearer {user['token']}"
+        else:
+            self._load_certificate(user)
+        self.kept = self.connection()
+
+    def _load_certificate(self, user: dict[str, str]) -> None:
+        with tempfile.NamedTemporaryFile() as stream:
+            for field in ("client-certificate-data", "client-key-data"):
+                stream.write(base64.b64decode(user[field]) + b"\n")
+            stream.flush()
+            self.tls.load_cert_chain(stream.name)
+
+    def connection(self) -> http.client.HTTPSConnection:
+        """A new connection."""
+        return http.client.HTTPSConnection(self.host, self.port, context=self.tls)
+
+    def request(self, method: str, path: str, body: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """One request on the kept connection."""
+        self.kept.request(method, path, json.dumps(body) if body else None, self.headers)
+        answer = self.kept.getresponse()
+        content = answer.read()
+        if answer.status >= 300:
+            raise SystemExit(f"{method} {path}: {answer.status} {content[:200]!r}")
+        return t.cast("dict[str, t.Any]", json.loads(content))
+
+    def acquire(self, namespace: str, pool: str, name: str) -> dict[str, t.Any]:
+        """POST a claim, watch it until it is Ready, read its pod."""
+        claims = f"{GROUP}/namespaces/{namespace}/sandboxclaims"
+        claim = self.request(
+            "POST",
+            claims,
+            {
+                "apiVersion": "extensions.agents.x-k8s.io/v1beta1",
+                "kind": "SandboxClaim",
+                "metadata": {"name": name, "namespace": namespace},
+                "spec": {"warmPoolRef": {"name": pool}},
+            },
+        )
+        query = urllib.parse.urlencode(
+            {
+                "watch": "true",
+                "fieldSelector": f"metadata.name={name}",
+                "resourceVersion": claim["metadata"]["resourceVersion"],
+                "timeoutSeconds": "60",
+            }
+        )
+        watch = self.connection()
+        watch.request("GET", f"{claims}?{query}", headers=self.headers)
+        answer = watch.getresponse()
+        while not _is_ready(claim):
+            claim = json.loads(answer.readline())["object"]
+        watch.close()
+        return self.request("GET", f"/api/v1/namespaces/{namespace}/pods/{claim['status']['sandbox']['name']}")
+
+    def release(self, namespace: str, name: str) -> None:
+        """DELETE a claim."""
+        self.request("DELETE", f"{GROUP}/namespaces/{namespace}/sandboxclaims/{name}")
+
+
+def _is_ready(claim: dict[str, t.Any]) -> bool:
+    conditions = claim.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def main(namespace: str, pool: str, items: int) -> None:
+    """As many acquires, then as many releases."""
+    bare = Bare(os.environ["KUBECONFIG"])
+    for item in range(items):
+        bare.acquire(namespace, pool, f"bench-bare-{item}")
+    for item in range(items):
+        bare.release(namespace, f"bench-bare-{item}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rows of the benchmark: what is measured against what, and the budget of each ratio."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import typing as t
+import uuid
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
+
+from .bare import Bare
+from .measure import command, side_by_side
+from .stage import HERE, Stage
+
+ITEMS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Ratio:
+    """One figure: ours over theirs.
+
+    Attributes:
+        name: what it compares.
+        value: ours divided by the other.
+        budget: the most that it may be.
+        detail: medians in seconds, for orientation only: absolute times belong to the machine.
+    """
+
+    name: str
+    value: float
+    budget: float
+    detail: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the budget is kept."""
+        return self.value <= self.budget
+
+
+def acquire_release(stage: Stage, rounds: int = 3) -> list[Ratio]:
+    """Ten acquires and ten releases in one play against kubernetes.core, and against what they must cost."""
+    extra = ["-e", f"bench_items={ITEMS}"]
+    bare = [sys.executable, str(HERE / "bare.py"), stage.namespace, stage.pool, str(ITEMS)]
+    measured = side_by_side(
+        {
+            "ours": command(stage.play("ours.yml", *extra)),
+            "bare": command(bare),
+            "debug": command(stage.play("debug.yml", *extra)),
+            "kubernetes.core": command(stage.play("kubernetes_core.yml", *extra)),
+        },
+        rounds,
+        stage.settle,
+    )
+    ours, floor = measured["ours"].median, measured["bare"].median + measured["debug"].median
+    theirs = measured["kubernetes.core"].median
+    detail = ", ".join(f"{name} {one.median:.2f} s" for name, one in measured.items())
+    return [
+        Ratio("play: ours / kubernetes.core.k8s with wait", ours / theirs, 0.25, detail),
+        Ratio("play: ours / (bare requests + debug items)", ours / floor, 1.15, detail),
+    ]
+
+
+def core_acquire(stage: Stage, rounds: int = 20) -> list[Ratio]:
+    """The core's acquire (claim, watch, bind, probe) against a bare POST, watch and GET of the same claim."""
+    bare = Bare(os.environ["KUBECONFIG"])
+    held: list[str] = []
+
+    def name() -> str:
+        held.append(f"bench-{uuid.uuid4().hex[:12]}")
+        return held[-1]
+
+    def ours() -> None:
+        acquire(
+            stage.client,
+            AcquireRequest(
+                namespace=stage.namespace, warm_pool=stage.pool, name=name(), ttl=600, agent_address="pod_ip"
+            ),
+        )
+
+    def theirs() -> None:
+        bare.acquire(stage.namespace, stage.pool, name())
+
+    def settle() -> None:
+        for claim in held:
+            release(stage.client, stage.namespace, claim, Deadline(60))
+        held.clear()
+        stage.settle()
+
+    measured = side_by_side({"ours": ours, "bare": theirs}, rounds, settle)
+    settle()
+    detail = ", ".join(f"{key} {one.median * 1000:.0f} ms" for key, one in measured.items())
+    ratio = measured["ours"].median / measured["bare"].median
+    return [Ratio("core: acquire / bare POST + watch + GET", ratio, 1.3, detail)]
+
+
+ROWS: dict[str, t.Callable[[Stage], list[Ratio]]] = {
+    "core_acquire": core_acquire,
+    "acquire_release": acquire_release,
+}

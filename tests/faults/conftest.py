@@ -1,0 +1,48 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fake cluster for each test, and a clock on which nobody waits."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster import client as client_module
+
+from .fake.clock import SkippingClock
+from .fake.cluster import FakeCluster
+
+if t.TYPE_CHECKING:
+    from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
+
+#: Seconds for one request in these tests: enough for a loaded machine to answer, and little to wait for who hangs.
+REQUEST_SECONDS = 0.4
+
+
+@pytest.fixture
+def cluster() -> t.Iterator[FakeCluster]:
+    """API server, controller and agent, with nothing in them."""
+    with FakeCluster() as made:
+        yield made
+
+
+@pytest.fixture
+def clock() -> SkippingClock:
+    """A clock whose sleeps take no time."""
+    return SkippingClock()
+
+
+@pytest.fixture
+def client(cluster: FakeCluster, clock: SkippingClock, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Client]:
+    """A client that waits for nobody: no time between attempts, and little for an answer."""
+    monkeypatch.setattr(client_module, "MINIMUM_REQUEST_TIMEOUT", REQUEST_SECONDS)
+    with cluster.client(clock, request_timeout=REQUEST_SECONDS) as made:
+        yield made
+
+
+@pytest.fixture
+def real_time_client(cluster: FakeCluster) -> t.Iterator[Client]:
+    """A client on the machine's own clock."""
+    with cluster.client(request_timeout=5.0) as made:
+        yield made

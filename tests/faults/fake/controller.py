@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fake controller: binds claims to the sandboxes of one pool, and removes what belonged to a deleted claim."""
+
+from __future__ import annotations
+
+import threading
+import typing as t
+
+from .server import FakeServer
+from .store import Body, Event, Key
+
+NAMESPACE = "team-a"
+POOL = "python"
+
+
+class FakeController:
+    """Follows the store in a thread. Use it as a context manager inside the server's.
+
+    Attributes:
+        bind_delay: seconds from a claim to its binding.
+        removal_delay: seconds from a claim's end to the end of its sandbox and pod.
+        ready: the Ready condition that claims get; None leaves them without a status.
+    """
+
+    def __init__(self, server: FakeServer, pod_uid: str) -> None:
+        self.server = server
+        self.bind_delay = 0.0
+        self.removal_delay = 0.0
+        self.ready: Body | None = {"type": "Ready", "status": "True", "reason": "DependenciesReady", "message": "ok"}
+        self._pod_uid = pod_uid
+        self._made = 0
+        self._thread = threading.Thread(target=self._run, name="fake-controller")
+
+    def __enter__(self) -> t.Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.stopping.set()
+        self.server.store.close()
+        self._thread.join()
+
+    def _run(self) -> None:
+        seen = 0
+        while not self.server.stopping.is_set():
+            events = self.server.store.wait_for_event(seen, 60.0)
+            seen += len(events)
+            for event in events:
+                self._handle(event)
+
+    def _handle(self, event: Event) -> None:
+        if event.key.plural != "sandboxclaims":
+            return
+        if event.type == "ADDED":
+            self._soon(self.bind_delay, lambda: self._bind(event))
+        elif event.type == "DELETED":
+            sandbox = (event.body.get("status") or {}).get("sandbox") or {}
+            if sandbox:
+                self._soon(self.removal_delay, lambda: self._remove(event.key.namespace, sandbox["name"]))
+
+    def _soon(self, seconds: float, action: t.Callable[[], None]) -> None:
+        if seconds > 0:
+            self.server.later(seconds, action)
+        else:
+            action()
+
+    def _bind(self, event: Event) -> None:
+        store = self.server.store
+        with store.changed:
+            if event.key.name not in store.names("sandboxclaims") or self.ready is None:
+                return
+            status: Body = {"conditions": [self.ready]}
+            if self.ready["status"] == "True":
+                status["sandbox"] = {"name": self._start_sandbox(event)}
+            store.patch(event.key, {"status": status})
+
+    def _start_sandbox(self, event: Event) -> str:
+        store, namespace = self.server.store, event.key.namespace
+        self._made += 1
+        name = f"{POOL}-{self._made:05d}"
+        labels = (event.body["spec"].get("additionalPodMetadata") or {}).get("labels") or {}
+        own = {"agents.x-k8s.io/sandbox-name-hash": f"{self._made:08x}"}
+        status = {"serviceFQDN": "127.0.0.1", "selector": f"agents.x-k8s.io/sandbox-name-hash={self._made:08x}"}
+        store.create("sandboxes", namespace, {"metadata": {"name": name}, "status": status})
+        pod = {
+            "metadata": {"name": name, "uid": self._pod_uid, "labels": {**own, **labels}},
+            "status": {"phase": "Running", "podIP": "127.0.0.1"},
+        }
+        store.create("pods", namespace, pod)
+        return name
+
+    def _remove(self, namespace: str, name: str) -> None:
+        self.server.store.delete(Key("pods", namespace, name))
+        self.server.store.delete(Key("sandboxes", namespace, name))

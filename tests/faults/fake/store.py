@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The objects of the fake API server: uids, resource versions, preconditions, and the log that watches read."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import threading
+import typing as t
+import uuid
+
+Body = dict[str, t.Any]
+
+#: Plural → the kind that its objects carry.
+KINDS = {
+    "sandboxclaims": "SandboxClaim",
+    "sandboxtemplates": "SandboxTemplate",
+    "sandboxwarmpools": "SandboxWarmPool",
+    "sandboxes": "Sandbox",
+    "pods": "Pod",
+}
+
+
+class Key(t.NamedTuple):
+    """Where an object stands."""
+
+    plural: str
+    namespace: str
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """One change, as a watch tells it."""
+
+    version: int
+    type: str
+    key: Key
+    body: Body
+
+
+class Refusal(Exception):
+    """What the API server answers instead of doing what was asked."""
+
+    def __init__(self, status: int, reason: str, message: str, name: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body: Body = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": message,
+            "reason": reason,
+            "details": {"name": name} if name else {},
+            "code": status,
+        }
+
+
+class Store:
+    """Everything that the fake API server knows. Every public method may be called from any thread."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition(threading.RLock())
+        self.events: list[Event] = []
+        self._objects: dict[Key, Body] = {}
+        self._version = 100
+        self._before_read: dict[Key, t.Callable[[], object]] = {}
+        self._after_read: dict[Key, t.Callable[[], object]] = {}
+        self._closed = False
+
+    def create(self, plural: str, namespace: str, body: Body, *, dry_run: bool = False) -> Body:
+        """Make an object; its uid may be given, as nothing but tests do."""
+        with self.changed:
+            key = Key(plural, namespace, body["metadata"]["name"])
+            if key in self._objects:
+                raise Refusal(409, "AlreadyExists", f'{plural} "{key.name}" already exists', key.name)
+            made = copy.deepcopy(body)
+            made["kind"] = KINDS[plural]
+            made["metadata"].setdefault("uid", str(uuid.uuid4()))
+            made["metadata"]["namespace"] = namespace
+            return copy.deepcopy(made) if dry_run else self._keep("ADDED", key, made)
+
+    def after_read(self, key: Key, action: t.Callable[[], object]) -> None:
+        """Do something right after the object has been read the next time, before anybody knows what was read."""
+        self._after_read[key] = action
+
+    def before_read(self, key: Key, action: t.Callable[[], object]) -> None:
+        """Do something right before the object is read the next time."""
+        self._before_read[key] = action
+
+    def get(self, key: Key) -> Body:
+        """Read an object."""
+        with self.changed:
+            self._before_read.pop(key, lambda: None)()
+            body = self._read(key)
+            self._after_read.pop(key, lambda: None)()
+            return body
+
+    def _read(self, key: Key) -> Body:
+        with self.changed:
+            if key not in self._objects:
+                raise Refusal(404, "NotFound", f'{key.plural} "{key.name}" not found', key.name)
+            return copy.deepcopy(self._objects[key])
+
+    def list(self, plural: str, namespace: str, labels: t.Mapping[str, str]) -> Body:
+        """Read the objects of a kind that carry all of these labels."""
+        with self.changed:
+            items = [
+                copy.deepcopy(body)
+                for key, body in sorted(self._objects.items())
+                if (key.plural, key.namespace) == (plural, namespace)
+                and labels.items() <= (body["metadata"].get("labels") or {}).items()
+            ]
+            return {"kind": f"{KINDS[plural]}List", "metadata": {"resourceVersion": str(self._version)}, "items": items}
+
+    def delete(self, key: Key, uid: str | None = None) -> Body:
+        """Delete an object, if it is the one of that uid when one is given."""
+        with self.changed:
+            body = self._read(key)
+            if uid is not None and body["metadata"]["uid"] != uid:
+                have = body["metadata"]["uid"]
+                message = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {have}"
+                raise Refusal(409, "Conflict", message, key.name)
+            self._keep("DELETED", key, body)
+            return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+    def replace(self, key: Key, body: Body) -> Body:
+        """Delete an object and make another under its name."""
+        with self.changed:
+            self.delete(key)
+            metadata = {**body.get("metadata", {}), "name": key.name}
+            return self.create(key.plural, key.namespace, {**body, "metadata": metadata})
+
+    def patch(self, key: Key, patch: Body) -> Body:
+        """Change an object by a JSON merge patch."""
+        with self.changed:
+            return self._keep("MODIFIED", key, merged(self._read(key), patch))
+
+    def names(self, plural: str) -> list[str]:
+        """The names of all objects of a kind, in every namespace."""
+        with self.changed:
+            return sorted(key.name for key in self._objects if key.plural == plural)
+
+    def wait_for_event(self, after: int, timeout: float) -> list[Event]:
+        """What the log has after its first ``after`` events: waits for something to come, at most ``timeout``."""
+        with self.changed:
+            self.changed.wait_for(lambda: self._closed or len(self.events) > after, timeout)
+            return self.events[after:]
+
+    def close(self) -> None:
+        """Let nobody wait any more."""
+        with self.changed:
+            self._closed = True
+            self.changed.notify_all()
+
+    def _keep(self, type_name: str, key: Key, body: Body) -> Body:
+        self._version += 1
+        body["metadata"]["resourceVersion"] = str(self._version)
+        if type_name == "DELETED":
+            del self._objects[key]
+        else:
+            self._objects[key] = body
+        self.events.append(Event(self._version, type_name, key, copy.deepcopy(body)))
+        self.changed.notify_all()
+        return copy.deepcopy(body)
+
+
+def merged(target: t.Any, patch: t.Any) -> t.Any:
+    """A JSON merge patch applied (RFC 7386)."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result

@@ -1,0 +1,59 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which requests the verbs make when nothing fails; the fault tests run through exactly these."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.address import locate
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
+
+from .fake.cluster import FakeCluster
+from .fake.controller import NAMESPACE
+from .traffic import ACQUIRE, LOCATE, REACQUIRE, RELEASE, RELEASE_AND_WAIT
+
+if t.TYPE_CHECKING:
+    from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
+
+
+def test_acquire_makes_the_requests_that_the_fault_tests_cover(cluster: FakeCluster, client: Client) -> None:
+    acquire(client, cluster.request())
+    assert tuple(cluster.plan.received()) == ACQUIRE
+
+
+def test_warm_acquire_costs_at_most_five_requests(cluster: FakeCluster, client: Client) -> None:
+    acquire(client, cluster.request(agent_address="service", pod_labels={"sandbox.users.io/job": "1"}))
+    assert len(cluster.plan.received()) <= 5
+
+
+def test_reacquire_makes_the_requests_that_the_fault_tests_cover(cluster: FakeCluster, client: Client) -> None:
+    acquire(client, cluster.request(name="build-1"))
+    cluster.plan.clear()
+    again = acquire(client, cluster.request(name="build-1"))
+    assert not again.created
+    assert tuple(cluster.plan.received()) == REACQUIRE
+
+
+def test_release_makes_the_requests_that_the_fault_tests_cover(cluster: FakeCluster, client: Client) -> None:
+    acquire(client, cluster.request(name="build-1"))
+    cluster.plan.clear()
+    release(client, NAMESPACE, "build-1", Deadline(5.0, client.clock))
+    assert tuple(cluster.plan.received()) == RELEASE
+
+
+def test_waiting_release_makes_the_requests_that_the_fault_tests_cover(cluster: FakeCluster, client: Client) -> None:
+    acquire(client, cluster.request(name="build-1"))
+    cluster.plan.clear()
+    release(client, NAMESPACE, "build-1", Deadline(5.0, client.clock), wait=True)
+    assert set(cluster.plan.received()) == set(RELEASE_AND_WAIT)
+
+
+def test_locate_makes_the_requests_that_the_fault_tests_cover(cluster: FakeCluster, client: Client) -> None:
+    acquire(client, cluster.request(name="build-1"))
+    cluster.plan.clear()
+    deadline = Deadline(5.0, client.clock)
+    locate(client, NAMESPACE, "build-1", port=cluster.agent.port, mode="service", deadline=deadline)
+    assert tuple(cluster.plan.received()) == LOCATE

@@ -1,0 +1,206 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action and the module give the same result for the same task; only the way there differs."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ...faults.fake.cluster import FakeCluster
+from ...faults.fake.plan import Request
+from .playing import Result, Task, access, play, present
+
+NAME = "build-1"
+
+#: What no two runs have in common.
+OF_THE_RUN = {"timings", "uid", "expires_at", "sandbox_uid"}
+
+#: What Ansible adds to the result of a module, and to one that ran in the background.
+OF_THE_MODULE = {"invocation", "ansible_job_id", "results_file", "started", "finished", "stdout_lines", "stderr_lines"}
+
+
+def sequence(cluster: FakeCluster) -> dict[str, Task]:
+    """One task after another on the same sandbox: everything that the verbs can answer."""
+
+    def sandbox(**options: t.Any) -> Task:
+        return {"namzu.sandbox.sandbox": options}
+
+    def execute(**options: t.Any) -> Task:
+        agent = {"port": cluster.agent.port, "address": "pod_ip"}
+        return {"namzu.sandbox.sandbox_exec": {**access(cluster), "agent": agent, "name": NAME, **options}}
+
+    wanted = present(cluster, name=NAME, labels={"job": "1"})
+    gone = access(cluster, name=NAME, state="absent")
+    return {
+        "would acquire": {**sandbox(**wanted), "check_mode": True, "diff": True},
+        "acquire": {**sandbox(**wanted), "diff": True},
+        "acquire again": {**sandbox(**wanted), "diff": True},
+        "would find": {**sandbox(**wanted), "check_mode": True},
+        "another of that name": sandbox(**{**wanted, "labels": {"job": "2"}}),
+        "execute words": execute(argv=["echo", "a b"]),
+        "execute a line": execute(command="echo a | cat"),
+        "would execute": {**execute(argv=["true"]), "check_mode": True},
+        "nothing to execute": execute(argv=[]),
+        "would release": {**sandbox(**gone), "check_mode": True, "diff": True},
+        "release": {**sandbox(**gone, wait=True), "diff": True},
+        "release again": {**sandbox(**gone), "diff": True},
+        "execute in nothing": execute(argv=["true"]),
+        "wrong credential": sandbox(**{**wanted, "api_key": "wrong"}),
+        "invalid name": sandbox(**{**wanted, "name": "No Name"}),
+        "invalid lease": sandbox(**{**wanted, "ttl": "soon"}),
+        "short request timeout": sandbox(**{**wanted, "request_timeout": 0}),
+        "no pool": sandbox(**access(cluster)),
+        "wrong choice": sandbox(**{**wanted, "state": "there"}),
+        "wrong type": sandbox(**{**wanted, "agent": {"port": "many"}}),
+        "two commands": execute(argv=["a"], command="b"),
+    }
+
+
+CHANGED = {"would acquire", "acquire", "execute words", "execute a line", "would release", "release"}
+FAILED = {
+    "another of that name", "nothing to execute", "execute in nothing", "wrong credential", "invalid name",
+    "invalid lease", "short request timeout", "no pool", "wrong choice", "wrong type", "two commands",
+}  # fmt: skip
+UNCHANGED = {"acquire again", "would find", "would execute", "release again"}
+TASKS = sorted(CHANGED | FAILED | UNCHANGED)
+
+
+class Both(t.NamedTuple):
+    """The results of the sequence by name, from the action and from the module, and the requests that they made."""
+
+    action: dict[str, Result]
+    module: dict[str, Result]
+    requests: dict[str, list[Request]]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
+    results, requests = {}, {}
+    for connection in ("local", "elsewhere"):
+        with FakeCluster() as cluster:
+            tasks = sequence(cluster)
+            assert sorted(tasks) == TASKS
+            played = play(tmp_path_factory.mktemp(connection), list(tasks.values()), connection=connection)
+            results[connection] = dict(zip(tasks, played.results, strict=True))
+            requests[connection] = cluster.plan.received()
+    return Both(results["local"], results["elsewhere"], requests)
+
+
+def comparable(value: t.Any) -> t.Any:
+    """A result without what belongs to the run."""
+    if isinstance(value, dict):
+        return {key: comparable(inner) for key, inner in value.items() if key not in OF_THE_RUN | OF_THE_MODULE}
+    return [comparable(inner) for inner in value] if isinstance(value, list) else value
+
+
+def without_addresses(result: Result, name: str) -> Result:
+    """Every run has its own ports, and Ansible names the module in the errors about its options."""
+    words = str(result.get("msg", ""))
+    shown = comparable(result)
+    if "msg" in shown:
+        shown["msg"] = (
+            words.partition(": ")[2] if words.startswith("Unsupported") else words.split(" http", maxsplit=1)[0]
+        )
+    for sandbox in [
+        *shown.get("sandboxes", []),
+        *([shown["sandbox"]] if isinstance(shown.get("sandbox"), dict) else []),
+    ]:
+        sandbox["address"].pop("port", None)
+    return t.cast("Result", shown)
+
+
+@pytest.mark.parametrize("name", TASKS, ids=lambda name: name.replace(" ", "-"))
+def test_module_returns_what_the_action_returns(both: Both, name: str) -> None:
+    assert without_addresses(both.module[name], name) == without_addresses(both.action[name], name)
+
+
+def test_action_runs_no_module(both: Both) -> None:
+    assert all("invocation" not in result for result in both.action.values())
+
+
+def test_module_makes_the_requests_of_the_action(both: Both) -> None:
+    assert both.requests["elsewhere"] == both.requests["local"]
+
+
+@pytest.mark.parametrize("name", TASKS, ids=lambda name: name.replace(" ", "-"))
+def test_task_says_whether_it_changed_and_failed(both: Both, name: str) -> None:
+    result = both.action[name]
+    assert (bool(result["changed"]), bool(result["failed"])) == (name in CHANGED, name in FAILED)
+
+
+@pytest.mark.parametrize("name", ["would acquire", "acquire", "would release", "release"])
+def test_change_has_a_difference_when_it_is_asked_for(both: Both, name: str) -> None:
+    diff = both.action[name]["diff"]
+    made, deleted = ("after", "before") if "acquire" in name else ("before", "after")
+    assert NAME in str(diff[made])
+    assert NAME not in str(diff[deleted])
+
+
+@pytest.mark.parametrize("name", ["acquire again", "release again", "would find"])
+def test_no_change_has_no_difference(both: Both, name: str) -> None:
+    assert "diff" not in both.action[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "retryable"),
+    [
+        ("another of that name", "conflict", False),
+        ("execute in nothing", "not-found", False),
+        ("wrong credential", "forbidden", False),
+        ("invalid name", "invalid-input", False),
+        ("invalid lease", "invalid-input", False),
+        ("short request timeout", "invalid-input", False),
+    ],
+)
+def test_failure_says_why_in_one_word(both: Both, name: str, reason: str, retryable: bool) -> None:
+    result = both.action[name]
+    assert (result["reason"], result["retryable"]) == (reason, retryable)
+
+
+def test_acquired_sandbox_is_described(both: Both) -> None:
+    sandbox = both.action["acquire"]["sandbox"]
+    assert both.action["acquire"]["sandboxes"] == [sandbox]
+    assert (sandbox["name"], sandbox["namespace"], sandbox["pod"]) == (NAME, "team-a", "python-00001")
+    assert set(sandbox["timings"]) == {"claim", "ready", "bind", "probe", "total"}
+    assert sandbox["verdict"]["privileges"]["none"] is True
+
+
+def test_command_is_described(both: Both) -> None:
+    result = both.action["execute words"]
+    assert (result["rc"], result["stdout"], result["cmd"]) == (0, "echo a b\n", ["echo", "a b"])
+
+
+class Wired(t.NamedTuple):
+    """A play in which the access options come from elsewhere than the task."""
+
+    results: dict[str, Result]
+    claims: list[str]
+
+
+@pytest.fixture(scope="module", params=["local", "elsewhere"])
+def wired(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Wired:
+    with FakeCluster() as cluster:
+        options = access(cluster)
+        release = {"namzu.sandbox.sandbox": {"name": "nobody", "namespace": "team-a", "state": "absent"}}
+        environment = {"K8S_AUTH_HOST": options["host"], "K8S_AUTH_API_KEY": options["api_key"]}
+        tasks = {
+            "all": {**release, "module_defaults": {"group/namzu.sandbox.all": options}},
+            "sandbox": {**release, "module_defaults": {"group/namzu.sandbox.sandbox": options}},
+            "environment": {**release, "environment": environment},
+            "background": {"namzu.sandbox.sandbox": present(cluster, name=NAME), "async": 60, "poll": 1},
+        }
+        played = play(tmp_path_factory.mktemp("wired"), list(tasks.values()), connection=request.param)
+        return Wired(dict(zip(tasks, played.results, strict=True)), cluster.claims())
+
+
+@pytest.mark.parametrize("source", ["all", "sandbox", "environment"])
+def test_access_options_reach_the_verb(wired: Wired, source: str) -> None:
+    assert (wired.results[source]["failed"], wired.results[source]["changed"]) == (False, False)
+
+
+def test_task_in_the_background_runs_as_a_module(wired: Wired) -> None:
+    assert wired.results["background"]["finished"]
+    assert wired.results["background"]["sandbox"]["name"] == NAME
+    assert wired.claims == [NAME]
