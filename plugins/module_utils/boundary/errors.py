@@ -1,0 +1,28 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a policy object or a question about one can be: wrong, with the object and the field named."""
+
+from __future__ import annotations
+
+from ..cluster.errors import SandboxError
+
+
+class PolicyError(SandboxError):
+    """A Kubernetes object that cannot be judged because it is malformed.
+
+    Attributes:
+        field: the path of the field inside the object, as ``spec.egress[0].to[1].ipBlock.cidr``.
+    """
+
+    reason = "invalid-policy"
+
+    def __init__(self, problem: str, *, object: str, field: str = "") -> None:  # pylint: disable=redefined-builtin
+        where = f"{object}: {field}" if field else object
+        super().__init__(f"{where}: {problem}", object=object)
+        self.field = field
+
+
+class QuestionError(SandboxError):
+    """A question that cannot be answered: an unknown pod, peer, port, protocol, direction, engine or request."""
+
+    reason = "invalid-input"

@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""A request as the policy that grants it, and nothing more: one function for the verifier, the filter and the role."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import ipaddress
+import typing as t
+
+from .boxes import NAMESPACE_NAME_LABEL
+from .errors import QuestionError
+from .objects import Body
+from .requests import ALLOW_ALL, DNS_PORT, HOSTS, NO_NETWORK, NOT_PUBLIC, PUBLIC_INTERNET, DnsTarget, Request
+
+
+def translate(request: object, *, namespace: str, name: str, labels: c.Mapping[str, str], engine: str = "core") -> Body:
+    """The policy object of an egress request.
+
+    Args:
+        request: what ``Request.of`` takes.
+        namespace, name: of the object.
+        labels: of the pods that it selects; at least one, so that it never selects a whole namespace.
+        engine: ``core`` gives a NetworkPolicy, ``cilium`` a CiliumNetworkPolicy.
+
+    Returns:
+        The object as plain data, with every default written out.
+
+    Raises:
+        QuestionError: the engine cannot express the request (``hosts`` needs Cilium), or there are no labels.
+    """
+    wanted = Request.of(request)
+    if not labels:
+        raise QuestionError("A policy of a sandbox selects its pods by at least one label.")
+    if engine == "cilium":
+        from .cilium_translation import translate_cilium
+
+        return translate_cilium(wanted, name=name, namespace=namespace, selector_labels=labels)
+    if engine != "core":
+        raise QuestionError(f"An engine is core or cilium, got {engine!r}.")
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "podSelector": {"matchLabels": dict(labels)},
+            "policyTypes": ["Egress"],
+            "egress": _egress(wanted),
+        },
+    }
+
+
+def _egress(request: Request) -> list[Body]:
+    if request.kind == HOSTS:
+        raise QuestionError(
+            "NetworkPolicy has no DNS names, so engine core cannot express a hosts request.",
+            next_step="Use engine cilium, or public_internet with except_cidrs.",
+        )
+    if request.kind == NO_NETWORK:
+        return []
+    if request.kind == ALLOW_ALL:
+        return [{}]
+    rules = [_dns(request.dns)]
+    if request.kind == PUBLIC_INTERNET:
+        blocks = public_blocks(request.except_cidrs)
+        if blocks:
+            rules.append({"to": [{"ipBlock": block} for block in blocks]})
+    return rules
+
+
+def _dns(dns: DnsTarget) -> Body:
+    peers: list[Body] = [
+        {
+            "namespaceSelector": {"matchLabels": {NAMESPACE_NAME_LABEL: dns.namespace}},
+            "podSelector": {"matchLabels": dict(dns.labels)},
+        }
+    ]
+    peers.extend({"ipBlock": {"cidr": str(ipaddress.ip_network(text, strict=False))}} for text in dns.addresses)
+    return {"to": peers, "ports": [{"protocol": protocol, "port": DNS_PORT} for protocol in ("UDP", "TCP")]}
+
+
+def public_blocks(except_cidrs: c.Iterable[str]) -> list[Body]:
+    """The public internet as blocks with exceptions, one for each IP version that is left."""
+    out: list[Body] = []
+    networks = [ipaddress.ip_network(text, strict=False) for text in (*NOT_PUBLIC, *except_cidrs)]
+    four = [network for network in networks if isinstance(network, ipaddress.IPv4Network)]
+    six = [network for network in networks if isinstance(network, ipaddress.IPv6Network)]
+    for cidr, excluded in (
+        ("0.0.0.0/0", [str(network) for network in ipaddress.collapse_addresses(four)]),
+        ("::/0", [str(network) for network in ipaddress.collapse_addresses(six)]),
+    ):
+        if cidr not in excluded:
+            out.append({"cidr": cidr, "except": excluded})
+    return out
+
+
+def differences(live: Body, wanted: Body) -> list[str]:
+    """What of a live policy is not as its translation, as paths; empty when it is.
+
+    The API server leaves out empty lists at the top of a spec, so these count as equal to missing ones; nothing else is
+    forgiven. Metadata is not compared: other hands may label and annotate.
+    """
+    found = [
+        f"{field}: {live.get(field)!r} instead of {wanted.get(field)!r}"
+        for field in ("apiVersion", "kind")
+        if live.get(field) != wanted.get(field)
+    ]
+    mine, theirs = live.get("spec") or {}, wanted.get("spec") or {}
+    return found + list(_differences(_plain(mine), _plain(theirs), "spec"))
+
+
+def _plain(spec: Body) -> Body:
+    return {key: value for key, value in spec.items() if value is not None and value != []}
+
+
+def _differences(live: t.Any, wanted: t.Any, path: str) -> c.Iterator[str]:
+    if isinstance(live, dict) and isinstance(wanted, dict):
+        for key in sorted(live.keys() | wanted.keys()):
+            if key not in live:
+                yield f"{path}.{key}: missing"
+            elif key not in wanted:
+                yield f"{path}.{key}: must not be there"
+            else:
+                yield from _differences(live[key], wanted[key], f"{path}.{key}")
+    elif isinstance(live, list) and isinstance(wanted, list) and len(live) == len(wanted):
+        for index, (mine, theirs) in enumerate(zip(live, wanted, strict=True)):
+            yield from _differences(mine, theirs, f"{path}[{index}]")
+    elif type(live) is not type(wanted) or live != wanted:
+        yield f"{path}: {live!r} instead of {wanted!r}"
