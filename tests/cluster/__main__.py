@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command: python -m tests.cluster up|down|status|env."""
+"""The command: python -m tests.cluster up|down|status|env|runner-image."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ VERBS = {
     "down": "remove the cluster and everything it made",
     "status": "one line a component; exit code 0 healthy, 1 not, 3 down",
     "env": "shell lines for KUBECONFIG and PATH",
+    "runner-image": "give the cluster an image with ansible-core and the collection, and print its name",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster", description="A Kubernetes cluster for the tests.")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="up|down|status|env")
-    for verb, meaning in VERBS.items():
-        verbs.add_parser(verb, help=meaning)
-    verb = parser.parse_args(arguments).verb
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="|".join(VERBS))
+    parsers = {verb: verbs.add_parser(verb, help=meaning) for verb, meaning in VERBS.items()}
+    parsers["up"].add_argument("--bare", action="store_true", help="etcd and the API server alone, without any CRD")
+    asked = parser.parse_args(arguments)
+    verb = asked.verb
+    options = {"bare": True} if verb == "up" and asked.bare else {}
     for end in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(end, signal.default_int_handler)
     progress = Progress()
     try:
-        getattr(choose(os.environ, progress), verb)()
+        getattr(choose(os.environ, progress), verb.replace("-", "_"))(**options)
     except ClusterError as error:
         progress.end()
         print(f"tests.cluster {verb}: {error}", file=sys.stderr)

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from . import health, packages
 from .failures import ClusterError
-from .layout import NODE_NAME, Layout
+from .layout import DNS_PORT, NODE_NAME, PROXY_HEALTH_PORT, Layout
 from .programs import Programs
 
 PATIENCE = 120.0  # seconds from a start to health; a process that ends is noticed at once
@@ -22,16 +23,22 @@ class Component:
     argv: tuple[str, ...]
     healthy: health.Check
     needs: tuple[str, ...] = ()
+    network: Path | None = None  # the network namespace it runs in, None for the machine's
 
 
-def components(layout: Layout, programs: Programs) -> tuple[Component, ...]:
+def components(layout: Layout, programs: Programs, *, bare: bool = False) -> tuple[Component, ...]:
     """Every component; `needs` names components, or steps of the start-up (see startup.py)."""
+    if bare:
+        return _etcd(layout, programs), _api_server(layout, programs)
     return (
         _etcd(layout, programs),
         _containerd(layout),
         _api_server(layout, programs),
         _controller_manager(layout, programs),
         _scheduler(layout, programs),
+        _api_relay(layout, programs),
+        _proxy(layout, programs),
+        _dns(layout, programs),
         _kubelet(layout, programs),
         _agent_sandbox_controller(layout, programs),
     )
@@ -132,6 +139,60 @@ def _scheduler(layout: Layout, programs: Programs) -> Component:
         ),
         health.http(layout.port("kube-scheduler"), "/healthz", layout.certificates / "authority.crt"),
         needs=("kube-apiserver",),
+    )
+
+
+def _api_relay(layout: Layout, programs: Programs) -> Component:
+    """What pods call the API server by; it listens on one address itself, which is that of this machine alone.
+
+    etcd's program has a plain TCP relay built in, its gateway.
+    """
+    port = layout.port("kube-apiserver")
+    return Component(
+        "api-relay",
+        (
+            str(programs.path("etcd")),
+            "gateway",
+            "start",
+            f"--listen-addr={layout.node_address}:{port}",
+            f"--endpoints=127.0.0.1:{port}",
+            "--retry-delay=200ms",
+        ),
+        health.http(port, "/readyz", layout.certificates / "authority.crt", host=layout.node_address),
+        needs=("kube-apiserver",),
+    )
+
+
+def _proxy(layout: Layout, programs: Programs) -> Component:
+    return Component(
+        "kube-proxy",
+        (
+            str(programs.path("kube-proxy")),
+            f"--kubeconfig={layout.user_kubeconfig('kube-proxy')}",
+            "--proxy-mode=iptables",
+            f"--hostname-override={NODE_NAME}",
+            # The answer has to come back through the namespace.
+            "--masquerade-all",
+            "--iptables-localhost-nodeports=false",
+            # The kernel's limits stay; that on connections is one for all namespaces, which a namespace cannot change.
+            "--conntrack-max-per-core=0",
+            "--conntrack-tcp-timeout-established=0s",
+            "--conntrack-tcp-timeout-close-wait=0s",
+            "--iptables-min-sync-period=100ms",
+            f"--healthz-bind-address={layout.proxy_address}:{PROXY_HEALTH_PORT}",
+        ),
+        health.http(PROXY_HEALTH_PORT, "/healthz", host=layout.proxy_address),
+        needs=("api-relay",),
+        network=layout.proxy_namespace,
+    )
+
+
+def _dns(layout: Layout, programs: Programs) -> Component:
+    return Component(
+        "coredns",
+        (str(programs.path("coredns")), f"-conf={layout.configuration / 'Corefile'}", f"-dns.port={DNS_PORT}"),
+        health.http(layout.port("coredns-ready"), "/ready"),
+        needs=("dns-permissions",),
     )
 
 

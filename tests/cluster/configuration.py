@@ -54,6 +54,26 @@ disabled_plugins = [
 """
 
 
+# Any other name does not exist: no query leaves the cluster, and none waits for a server that does not answer.
+COREFILE = """\
+{zones} {{
+    bind {address}
+    errors
+    ready 127.0.0.1:{ready}
+    kubernetes {zones} {{
+        kubeconfig {kubeconfig}
+    }}
+}}
+. {{
+    bind {address}
+    errors
+    template ANY ANY {{
+        rcode NXDOMAIN
+    }}
+}}
+"""
+
+
 def write_configuration(layout: Layout, cni_plugins: Path) -> None:
     """Write every configuration file of the instance."""
     (layout.configuration / "cni").mkdir(parents=True, exist_ok=True)
@@ -63,10 +83,19 @@ def write_configuration(layout: Layout, cni_plugins: Path) -> None:
     (layout.configuration / "containerd.toml").write_text(containerd, encoding="utf-8")
     _write_json(layout.configuration / "cni" / "10-namzu.conflist", cni_network(layout))
     _write_json(layout.configuration / "kubelet.json", kubelet(layout))
+    (layout.configuration / "Corefile").write_text(corefile(layout), encoding="utf-8")
 
 
 def cni_network(layout: Layout) -> dict[str, Any]:
-    """Bridge and host-local addresses. No masquerading: pods reach each other and this machine, nothing beyond."""
+    """Bridge and host-local addresses; service addresses are behind kube-proxy's namespace (see network.py).
+
+    No masquerading: pods reach each other and this machine, nothing beyond.
+    """
+    addresses = {
+        "subnet": layout.pod_subnet,
+        "rangeStart": layout.first_pod_address,
+        "gateway": layout.node_address,
+    }
     bridge = {
         "type": "bridge",
         "bridge": layout.bridge,
@@ -75,12 +104,22 @@ def cni_network(layout: Layout) -> dict[str, Any]:
         "hairpinMode": True,
         "ipam": {
             "type": "host-local",
-            "ranges": [[{"subnet": layout.pod_subnet, "gateway": layout.node_address}]],
-            "routes": [{"dst": "0.0.0.0/0"}],
+            "ranges": [[addresses]],
+            "routes": [{"dst": "0.0.0.0/0"}, {"dst": layout.service_subnet, "gw": layout.proxy_address}],
             "dataDir": str(layout.run / "addresses"),
         },
     }
     return {"cniVersion": "0.4.0", "name": layout.name, "plugins": [bridge]}
+
+
+def corefile(layout: Layout) -> str:
+    """CoreDNS's configuration: the cluster's names, and the names of its addresses."""
+    return COREFILE.format(
+        zones=f"{CLUSTER_DOMAIN} in-addr.arpa ip6.arpa",
+        address=layout.node_address,
+        ready=layout.port("coredns-ready"),
+        kubeconfig=layout.user_kubeconfig("coredns"),
+    )
 
 
 def kubelet(layout: Layout) -> dict[str, Any]:
@@ -111,6 +150,7 @@ def kubelet(layout: Layout) -> dict[str, Any]:
         "localStorageCapacityIsolation": False,
         "makeIPTablesUtilChains": False,
         "clusterDomain": CLUSTER_DOMAIN,
+        "clusterDNS": [layout.node_address],
         "maxPods": MAX_PODS,
         "podPidsLimit": POD_PIDS_LIMIT,
         "evictionHard": NO_EVICTION,

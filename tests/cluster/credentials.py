@@ -15,6 +15,7 @@ from .layout import CLUSTER_DOMAIN, CONTROLLER_NAMESPACE, NODE_NAME, Layout
 
 ADMINISTRATOR = "namzu-admin"
 MASTERS = "system:masters"
+DNS_USER = "namzu:coredns"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ COMPONENT_IDENTITIES: Mapping[str, Identity] = {
     "kube-controller-manager": Identity("system:kube-controller-manager"),
     "kube-scheduler": Identity("system:kube-scheduler"),
     "kubelet": Identity(f"system:node:{NODE_NAME}", ("system:nodes",)),
+    "kube-proxy": Identity("system:kube-proxy"),
+    "coredns": Identity(DNS_USER),
     "agent-sandbox-controller": Identity(
         f"system:serviceaccount:{CONTROLLER_NAMESPACE}:agent-sandbox-controller",
         ("system:serviceaccounts", f"system:serviceaccounts:{CONTROLLER_NAMESPACE}"),
@@ -52,12 +55,14 @@ def write_credentials(layout: Layout) -> None:
     _write_pair(layout, "kube-apiserver-to-kubelet", authority.client("kube-apiserver", [MASTERS]))
     for component in COMPONENT_IDENTITIES:
         users = {component: {"token": tokens[component]}}
-        write_private(layout.user_kubeconfig(component), kubeconfig(layout, authority.certificate, users))
+        # kube-proxy is in a network namespace of its own, as the pods are.
+        server = layout.server_for_pods if component == "kube-proxy" else layout.server
+        write_private(layout.user_kubeconfig(component), kubeconfig(layout.name, server, authority.certificate, users))
     administrator = {
         "namzu": {"token": tokens["namzu"]},
         "namzu-certificate": _certificate_user(authority.client(ADMINISTRATOR, [MASTERS])),
     }
-    write_private(layout.kubeconfig, kubeconfig(layout, authority.certificate, administrator))
+    write_private(layout.kubeconfig, kubeconfig(layout.name, layout.server, authority.certificate, administrator))
 
 
 def server_names(layout: Layout) -> list[str]:
@@ -66,15 +71,16 @@ def server_names(layout: Layout) -> list[str]:
     return ["localhost", "127.0.0.1", layout.node_address, layout.service_address, *service]
 
 
-def kubeconfig(layout: Layout, authority: bytes, users: Mapping[str, Mapping[str, str]]) -> bytes:
+def kubeconfig(cluster: str, server: str, authority: bytes, users: Mapping[str, Mapping[str, str]]) -> bytes:
     """A kubeconfig with one context for each user, named like it; the first is the current one. JSON is YAML."""
-    cluster = {"server": layout.server, "certificate-authority-data": _base64(authority)}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": layout.name, "cluster": cluster}],
+        "clusters": [
+            {"name": cluster, "cluster": {"server": server, "certificate-authority-data": _base64(authority)}}
+        ],
         "users": [{"name": name, "user": dict(user)} for name, user in users.items()],
-        "contexts": [{"name": name, "context": {"cluster": layout.name, "user": name}} for name in users],
+        "contexts": [{"name": name, "context": {"cluster": cluster, "user": name}} for name in users],
         "current-context": next(iter(users)),
     }
     return (json.dumps(document, indent=2) + "\n").encode()

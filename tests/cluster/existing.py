@@ -45,8 +45,10 @@ class ExistingCluster:
             )
         return cls(Path(named))
 
-    def up(self) -> None:
+    def up(self, *, bare: bool = False) -> None:
         """Check that the API server answers and serves what the collection needs."""
+        if bare:
+            raise CannotRun("--bare starts a local cluster, and this one runs already. Set NAMZU_CLUSTER=local.")
         api, context, server = connect(self.kubeconfig)
         try:
             version = api.request("GET", "/version")["gitVersion"]
@@ -67,6 +69,13 @@ class ExistingCluster:
     def status(self) -> None:
         """The same checks as `up`."""
         self.up()
+
+    def runner_image(self) -> None:
+        """Refuse: only whoever runs the cluster can give it images."""
+        raise CannotRun(
+            "a cluster of your own gets its images from a registry: build one with ansible-core and this collection, "
+            "push it, and name it in NAMZU_TEST_RUNNER_IMAGE."
+        )
 
     def env(self) -> None:
         """Print the KUBECONFIG in use."""

@@ -17,14 +17,14 @@ Check = Callable[[], "str | None"]
 TIMEOUT = 3.0  # seconds for one question
 
 
-def http(port: int, path: str, authority: Path | None = None) -> Check:
+def http(port: int, path: str, authority: Path | None = None, *, host: str = "localhost") -> Check:
     """The component answers 200 on its health path."""
 
     def check() -> str | None:
         scheme = "http" if authority is None else "https"
         try:
             tls = None if authority is None else ssl.create_default_context(cafile=str(authority))
-            Api(f"{scheme}://localhost:{port}", tls, {}).request("GET", path, timeout=TIMEOUT)
+            Api(f"{scheme}://{host}:{port}", tls, {}).request("GET", path, timeout=TIMEOUT)
         except (ApiError, OSError) as error:
             return _brief(error)
         return None

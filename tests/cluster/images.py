@@ -28,7 +28,7 @@ from .progress import Progress, elapsed
 
 PYTHON_IMAGE = "localhost/namzu/python:3"  # also tagged with the version, for example localhost/namzu/python:3.11
 PAUSE_IMAGE = "localhost/namzu/pause:1"
-RECIPE = "3"  # raise it when what is made below changes
+RECIPE = "4"  # raise it when what is made below changes
 
 ARCHITECTURES: Mapping[str, str] = {"x86_64": "amd64", "aarch64": "arm64"}
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -54,7 +54,7 @@ FOLDERS: Mapping[str, tuple[int, int]] = {  # path -> (mode, owner)
 
 @dataclass(frozen=True)
 class Image:
-    """A one-layer image."""
+    """What an image is called, and what it runs."""
 
     tags: tuple[str, ...]
     command: tuple[str, ...]
@@ -94,8 +94,8 @@ def _make(into: Path, progress: Progress) -> None:
     (pause / "bin").mkdir()
     shutil.copy(root / "bin/busybox", pause / "bin/busybox")
     tags = (PYTHON_IMAGE, f"{PYTHON_IMAGE.rsplit(':', 1)[0]}:{version}")
-    write_archive(root, into / "python.tar", Image(tags, ("python3",)))
-    write_archive(pause, into / "pause.tar", Image((PAUSE_IMAGE,), ("/bin/busybox", "sleep", "2147483647")))
+    write_archive([layer_of(root)], into / "python.tar", Image(tags, ("python3",)))
+    write_archive([layer_of(pause)], into / "pause.tar", Image((PAUSE_IMAGE,), ("/bin/busybox", "sleep", "2147483647")))
     versions = sorted(archive.name for archive in downloads.glob("*.deb"))
     (into / "packages.txt").write_text("\n".join(versions) + "\n", encoding="utf-8")
     for folder in (root, pause, downloads):
@@ -147,24 +147,38 @@ def _link_applets(root: Path) -> None:
             link.symlink_to("/bin/busybox")
 
 
-def write_archive(root: Path, archive: Path, image: Image) -> None:
-    """Write a folder as a docker archive: configuration, one layer, manifest. The same folder gives the same bytes."""
+def layer_of(root: Path) -> bytes:
+    """A folder as a layer; the same folder gives the same bytes."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         tar.add(root, arcname=".", filter=_without_time)
-    content = layer.getvalue()
+    return layer.getvalue()
+
+
+def python_layer(folder: Path) -> bytes:
+    """The layer of the image with Python, out of the folder that `make` returns."""
+    with tarfile.open(folder / "python.tar") as tar:
+        layer = tar.extractfile("layer-0.tar")
+        if layer is None:
+            raise ClusterError(f"{folder / 'python.tar'} has no layer")
+        return layer.read()
+
+
+def write_archive(layers: Sequence[bytes], archive: Path, image: Image) -> None:
+    """Write layers, the lowest first, as a docker archive: configuration, layers, manifest."""
     configuration = {
         "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
         "os": "linux",
         "config": {"Env": [f"PATH={SEARCH_PATH}"], "Cmd": list(image.command)},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(content).hexdigest()}"]},
-        "history": [{"created_by": "tests/cluster"}],
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}" for layer in layers]},
+        "history": [{"created_by": "tests/cluster"}] * len(layers),
     }
     described = json.dumps(configuration).encode()
     name = f"{hashlib.sha256(described).hexdigest()}.json"
-    manifest = json.dumps([{"Config": name, "RepoTags": list(image.tags), "Layers": ["layer.tar"]}]).encode()
+    contents = {f"layer-{number}.tar": layer for number, layer in enumerate(layers)}
+    manifest = json.dumps([{"Config": name, "RepoTags": list(image.tags), "Layers": list(contents)}]).encode()
     with tarfile.open(archive, "w") as tar:
-        for member, data in ((name, described), ("layer.tar", content), ("manifest.json", manifest)):
+        for member, data in {name: described, **contents, "manifest.json": manifest}.items():
             entry = tarfile.TarInfo(member)
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
@@ -176,20 +190,25 @@ def _without_time(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-def load_into(socket: Path, folder: Path) -> None:
-    """Import both archives into containerd, where the kubelet finds them."""
+def archives(folder: Path) -> list[Path]:
+    """The archives in the folder that `make` returns."""
+    return [folder / "pause.tar", folder / "python.tar"]
+
+
+def load_into(socket: Path, files: Sequence[Path]) -> None:
+    """Import archives into containerd, where the kubelet finds them."""
     importing = [
         subprocess.Popen(
-            ["ctr", "--address", str(socket), "--namespace", "k8s.io", "images", "import", str(folder / archive)],
+            ["ctr", "--address", str(socket), "--namespace", "k8s.io", "images", "import", str(archive)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for archive in ("pause.tar", "python.tar")
+        for archive in files
     ]
     for process in importing:
-        said, _ = process.communicate(timeout=120)
+        said, _unused = process.communicate(timeout=120)
         if process.returncode != 0:
             raise ClusterError(f"importing an image failed: {said.strip()[-500:]}")
 

@@ -31,7 +31,11 @@ PORT_OFFSETS: Mapping[str, int] = {
     "etcd-peer": 80,
     "agent-sandbox-metrics": 8,
     "agent-sandbox-health": 81,
+    "coredns-ready": 53,
 }
+
+DNS_PORT = 53  # on the node's address: resolv.conf cannot name another
+PROXY_HEALTH_PORT = 10256  # in the network namespace of kube-proxy, which every instance has for itself
 
 NODE_NAME = "namzu-node"
 CLUSTER_DOMAIN = "cluster.local"
@@ -92,6 +96,11 @@ class Layout:
         return self.state / "programs.json"
 
     @property
+    def bare_mark(self) -> Path:
+        """Exists when only etcd and the API server were started."""
+        return self.state / "bare"
+
+    @property
     def containerd_socket(self) -> Path:
         return self.run / "containerd.sock"
 
@@ -109,6 +118,25 @@ class Layout:
         return f"10.{243 + self.instance}.0.1"
 
     @property
+    def proxy_namespace(self) -> Path:
+        """The network namespace that kube-proxy runs in."""
+        return self.run / "proxy-namespace"
+
+    @property
+    def proxy_link(self) -> str:
+        """The machine's end of the link into that namespace."""
+        return f"{self.bridge}-svc"
+
+    @property
+    def proxy_address(self) -> str:
+        """The next hop to every service address."""
+        return f"10.{243 + self.instance}.0.2"
+
+    @property
+    def first_pod_address(self) -> str:
+        return f"10.{243 + self.instance}.0.3"
+
+    @property
     def service_subnet(self) -> str:
         return f"10.{95 + self.instance}.0.0/16"
 
@@ -121,6 +149,11 @@ class Layout:
     def server(self) -> str:
         return f"https://127.0.0.1:{self.port('kube-apiserver')}"
 
+    @property
+    def server_for_pods(self) -> str:
+        """The API server as the pods reach it, through the relay."""
+        return f"https://{self.node_address}:{self.port('kube-apiserver')}"
+
     def port(self, use: str) -> int:
         """The TCP port for a use named in PORT_OFFSETS."""
         return PORT_BASE + PORTS_PER_INSTANCE * (self.instance - 1) + PORT_OFFSETS[use]
@@ -131,8 +164,10 @@ class Layout:
 
 
 def layout_from(environment: Mapping[str, str]) -> Layout:
-    """The instance that NAMZU_CLUSTER_INSTANCE names, 1 when it names none."""
-    wanted = environment.get("NAMZU_CLUSTER_INSTANCE", "") or "1"
+    """The instance that NAMZU_CLUSTER_INSTANCE names, else the one whose kubeconfig KUBECONFIG names, else 1."""
+    ours = {str(Layout(instance).kubeconfig): str(instance) for instance in INSTANCES}
+    named = ours.get(environment.get("KUBECONFIG", ""), "1")
+    wanted = environment.get("NAMZU_CLUSTER_INSTANCE", "") or named
     if not wanted.isdecimal() or int(wanted) not in INSTANCES:
         raise CannotRun(f"NAMZU_CLUSTER_INSTANCE={wanted!r} is not a number from 1 to {INSTANCES[-1]}.")
     return Layout(int(wanted))

@@ -10,13 +10,15 @@ import shlex
 import shutil
 import signal
 import socket
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from . import materials, preflight, programs, startup, status, teardown
+from . import images, materials, preflight, programs, runner, startup, status, teardown
 from .failures import ClusterError, ComponentFailed, NotUp
 from .images import PYTHON_IMAGE
 from .layout import Layout, cache_folder, layout_from
@@ -36,21 +38,28 @@ class LocalCluster:
         """The instance that the environment names."""
         return cls(layout_from(environment), cache_folder(environment), progress)
 
-    def up(self) -> None:
-        """Start the instance, or say that it is up; remains of a crashed one are removed first."""
+    def up(self, *, bare: bool = False) -> None:
+        """Start the instance, or say that it is up; remains of a crashed one are removed first.
+
+        `bare` is etcd and the API server alone, without nodes, controllers and CRDs.
+        """
         began = time.monotonic()
-        if self._is_up():
+        if self._is_up(bare):
             print(f"already up, healthy ({elapsed(time.monotonic() - began)}): {self._summary()}")
             return
-        preflight.check(self.layout, self.cache)
+        if bare:
+            preflight.check_bare(self.cache)
+        else:
+            preflight.check(self.layout, self.cache)
         with self._lock():
-            if self._is_up():
+            if self._is_up(bare):
                 print(f"already up, healthy: {self._summary()}")
                 return
-            made = materials.gather(self.cache, self.progress)
+            begin = self._gather_bare() if bare else self._gather()
             began_start = time.monotonic()
-            self._start(made)
-        took = f"{elapsed(time.monotonic() - began_start)} to a Ready node and a healthy controller"
+            self._start(begin)
+        reached = "a ready API server" if bare else "a Ready node and a healthy controller"
+        took = f"{elapsed(time.monotonic() - began_start)} to {reached}"
         print(f"up, {took} ({elapsed(time.monotonic() - began)} in all): {self._summary()}")
 
     def down(self) -> None:
@@ -75,6 +84,16 @@ class LocalCluster:
         if not status.all_healthy(found):
             raise ClusterError("not healthy. Start it anew: python -m tests.cluster up")
 
+    def runner_image(self) -> None:
+        """Give the cluster an image that runs plays with the collection as it is now, and print its name."""
+        preflight.check_root()
+        if status.is_bare(self.layout) or not status.all_healthy(status.states(self.layout)):
+            raise ClusterError("the local cluster is not up, or bare. Start it: python -m tests.cluster up")
+        with tempfile.TemporaryDirectory(prefix="runner-", dir=self.layout.state) as folder:
+            archive = runner.make(self.cache, Path(folder), self.progress)
+            images.load_into(self.layout.containerd_socket, [archive])
+        print(runner.RUNNER_IMAGE)
+
     def env(self) -> None:
         """Print shell lines that point kubectl and the tests to the cluster."""
         preflight.check_root()
@@ -82,13 +101,21 @@ class LocalCluster:
             raise ClusterError("the local cluster is not up. Start it: python -m tests.cluster up")
         print(exports(self.layout, os.environ.get("PATH", os.defpath)))
 
-    def _start(self, made: materials.Materials) -> None:
+    def _gather(self) -> Callable[[], None]:
+        made = materials.gather(self.cache, self.progress)
+        return partial(startup.start, self.layout, made, self.progress)
+
+    def _gather_bare(self) -> Callable[[], None]:
+        made = programs.build(self.cache, self.progress, programs.BARE_MODULES)
+        return partial(startup.start_bare, self.layout, made, self.progress)
+
+    def _start(self, begin: Callable[[], None]) -> None:
         if teardown.remains(self.layout):
             self.progress.say("removing the remains of an earlier start")
             self._tear_down()
         preflight.check_ports(self.layout)
         try:
-            startup.start(self.layout, made, self.progress)
+            begin()
         except BaseException as failure:
             self.progress.end()
             logs = self._keep_logs()
@@ -124,11 +151,20 @@ class LocalCluster:
             self.progress.end()
             yield
 
-    def _is_up(self) -> bool:
-        return status.runs(self.layout, programs.cached(self.cache))
+    def _is_up(self, bare: bool) -> bool:
+        if not status.runs(self.layout, programs.cached(self.cache)):
+            return False
+        if status.is_bare(self.layout) != bare:
+            kind = "bare" if status.is_bare(self.layout) else "whole"
+            raise ClusterError(
+                f"instance {self.layout.instance} is up as a {kind} cluster. Take it down first, or take another "
+                "instance: NAMZU_CLUSTER_INSTANCE."
+            )
+        return True
 
     def _summary(self) -> str:
-        return f"KUBECONFIG={self.layout.kubeconfig} image {PYTHON_IMAGE}"
+        image = "" if status.is_bare(self.layout) else f" image {PYTHON_IMAGE}"
+        return f"KUBECONFIG={self.layout.kubeconfig}{image}"
 
 
 def _bind(lock: socket.socket, name: str) -> bool:

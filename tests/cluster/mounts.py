@@ -27,7 +27,7 @@ def mount_table(text: str | None = None) -> list[Mount]:
     lines = (MOUNT_TABLE.read_text(encoding="utf-8", errors="surrogateescape") if text is None else text).splitlines()
     mounts = []
     for line in lines:
-        fields, _, rest = line.partition(" - ")
+        fields, _unused, rest = line.partition(" - ")
         mounts.append(Mount(Path(_unescape(fields.split(" ")[4])), rest.split(" ")[0]))
     return mounts
 

@@ -19,6 +19,7 @@ import yaml
 
 from . import cache, commands
 from .api import Api, ApiError
+from .credentials import DNS_USER
 from .failures import ClusterError
 from .layout import CONTROLLER_NAMESPACE, PROGRAM_MODULES
 from .programs import go_environment
@@ -38,6 +39,11 @@ CONTROLLER_KINDS = {
     "Role": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{CONTROLLER_NAMESPACE}/roles",
     "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{CONTROLLER_NAMESPACE}/rolebindings",
 }
+DNS_ROLE = "namzu-coredns"
+DNS_RULES = (
+    {"apiGroups": [""], "resources": ["services", "namespaces"], "verbs": ["list", "watch"]},
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
+)
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -139,6 +145,21 @@ def install_controller_objects(api: Api, objects: Objects) -> None:
     """The controller's namespace, service account and permissions."""
     for manifest in objects.controller:
         api.apply(f"{CONTROLLER_KINDS[manifest['kind']]}/{manifest['metadata']['name']}", manifest)
+
+
+def install_dns_permissions(api: Api) -> None:
+    """What CoreDNS may read; kube-proxy's role is one of those that the API server makes itself."""
+    group = "rbac.authorization.k8s.io"
+    head = {"apiVersion": f"{group}/v1", "metadata": {"name": DNS_ROLE}}
+    bound = {
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": DNS_ROLE},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": DNS_USER}],
+    }
+    for manifest in (
+        {**head, "kind": "ClusterRole", "rules": list(DNS_RULES)},
+        {**head, "kind": "ClusterRoleBinding", **bound},
+    ):
+        api.apply(f"{CONTROLLER_KINDS[str(manifest['kind'])]}/{DNS_ROLE}", manifest)
 
 
 def install_crds(api: Api, crds: Sequence[Manifest], patience: float = 60.0) -> None:

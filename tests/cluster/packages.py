@@ -28,6 +28,9 @@ PROGRAM_PACKAGES: Mapping[str, str] = {
     "ip": "iproute2",
     "mount": "mount",
     "umount": "mount",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "iptables": "iptables",
 }
 CNI_PACKAGE = "containernetworking-plugins"
 APT_QUIET = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}

@@ -18,10 +18,19 @@ from pathlib import Path
 
 from . import cgroups, images, materials, network, packages, processes, programs
 from .failures import CannotRun
-from .layout import INSTANCES, PORT_OFFSETS, Layout
+from .layout import DNS_PORT, INSTANCES, PORT_OFFSETS, Layout
 from .processes import PROC
 
+IP_FREEBIND = 15  # <linux/in.h>; the socket module has no name for it
 OTHER_CLUSTER = "Or use a cluster of your own: set KUBECONFIG."
+
+
+def check_bare(cache_folder: Path) -> None:
+    """What etcd and the API server alone need; raises CannotRun with the first reason."""
+    check_system()
+    check_root()
+    if lacking := programs.missing(cache_folder, programs.BARE_MODULES):
+        check_go(max(module.least_go for module in lacking))
 
 
 def check(layout: Layout, cache_folder: Path) -> None:
@@ -36,8 +45,8 @@ def check(layout: Layout, cache_folder: Path) -> None:
     check_other_kubelet()
     if route := network.overlapping_route(layout) if packages.find("ip") else None:
         raise CannotRun(
-            f"the pods' addresses {layout.pod_subnet} are in use here: {route}. Take another instance: "
-            "NAMZU_CLUSTER_INSTANCE=2."
+            f"addresses of pods and services ({layout.pod_subnet}, {layout.service_subnet}) are in use here: {route}. "
+            "Take another instance: NAMZU_CLUSTER_INSTANCE=2."
         )
 
 
@@ -105,6 +114,12 @@ def check_other_kubelet() -> None:
 
 def check_ports(layout: Layout) -> None:
     """Every port is free; else its number, its use and who has it."""
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        if port_is_taken(DNS_PORT, layout.node_address, kind):
+            raise CannotRun(
+                f"port {DNS_PORT} (DNS) is taken by {_listener(DNS_PORT) or 'another process'} on every address. "
+                "Let it listen on its own addresses only."
+            )
     for use in PORT_OFFSETS:
         port = layout.port(use)
         if port_is_taken(port):
@@ -114,12 +129,17 @@ def check_ports(layout: Layout) -> None:
             )
 
 
-def port_is_taken(port: int) -> bool:
-    """Whether something listens on the port, on any address that ours would collide with."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def port_is_taken(port: int, address: str = "", kind: int = socket.SOCK_STREAM) -> bool:
+    """Whether something has the port on the address or on all; without an address, on any that exists.
+
+    The address need not exist yet.
+    """
+    with socket.socket(socket.AF_INET, kind) as probe:
+        if kind == socket.SOCK_STREAM:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.setsockopt(socket.SOL_IP, IP_FREEBIND, 1)
         try:
-            probe.bind(("0.0.0.0", port))  # noqa: S104 (never listens)
+            probe.bind((address, port))
         except OSError as error:
             return error.errno == errno.EADDRINUSE
     return False

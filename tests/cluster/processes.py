@@ -36,12 +36,16 @@ class Process:
     argv: tuple[str, ...]
 
 
-def start(layout: Layout, component: str, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a component detached from terminal, session and file descriptors; its output goes to its log."""
+def start(layout: Layout, component: str, argv: Sequence[str], network: Path | None = None) -> subprocess.Popen[bytes]:
+    """Start a component detached from terminal, session and file descriptors; its output goes to its log.
+
+    `network` is the file of a network namespace to start it in; nsenter becomes the program, with its argv.
+    """
+    enter = [] if network is None else ["nsenter", f"--net={network}", "--"]
     environment = {"PATH": PATH, "HOME": str(layout.state), "LANG": "C.UTF-8", MARK: f"{layout.name}/{component}"}
     with open(log_of(layout, component), "ab") as log:
         return subprocess.Popen(
-            list(argv),
+            [*enter, *argv],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -82,13 +82,16 @@ MODULES = (
             "kube-apiserver",
             "kube-controller-manager",
             "kube-scheduler",
+            "kube-proxy",
             "kubelet",
             "kubectl",
             "agent-sandbox-controller",
         ),
     ),
     Module("etcd", ("etcd",), {"server": "etcd"}),
+    Module("coredns", ("coredns",)),
 )
+BARE_MODULES = MODULES[:2]  # etcd and the API server
 
 
 @dataclass(frozen=True)
@@ -124,9 +127,9 @@ class Programs:
         return cls(folders)
 
 
-def missing(cache_folder: Path) -> list[Module]:
+def missing(cache_folder: Path, modules: Sequence[Module] = MODULES) -> list[Module]:
     """The modules that have to be built."""
-    return [module for module in MODULES if not (cache_folder / "programs" / module.folder_name).is_dir()]
+    return [module for module in modules if not (cache_folder / "programs" / module.folder_name).is_dir()]
 
 
 def cached(cache_folder: Path) -> Programs:
@@ -134,9 +137,9 @@ def cached(cache_folder: Path) -> Programs:
     return Programs(tuple(cache_folder / "programs" / module.folder_name for module in MODULES))
 
 
-def build(cache_folder: Path, progress: Progress) -> Programs:
-    """Every program, built where the cache does not have it."""
-    for module in MODULES:
+def build(cache_folder: Path, progress: Progress, modules: Sequence[Module] = MODULES) -> Programs:
+    """The modules' programs, built where the cache does not have them."""
+    for module in modules:
         cache.folder(cache_folder / "programs", module.folder_name, partial(_build, module, progress), progress)
     return cached(cache_folder)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from .credentials import write_credentials
 from .failures import ClusterError, ComponentFailed
 from .layout import Layout
 from .materials import Materials
+from .programs import Programs
 from .progress import Progress
 
 
@@ -34,13 +35,21 @@ class Step:
 
 def start(layout: Layout, materials: Materials, progress: Progress) -> None:
     """Bring up every component of an instance of which nothing is there, and wait until all are healthy."""
-    prepare(layout, materials)
+    prepare(layout, materials.programs)
+    prepare_node(layout)
     stop = threading.Event()
     run_steps(steps(layout, materials, stop), stop, progress)
 
 
-def prepare(layout: Layout, materials: Materials) -> None:
-    """Folders, credentials, configuration, bridge and cgroup."""
+def start_bare(layout: Layout, programs: Programs, progress: Progress) -> None:
+    """Bring up etcd and the API server alone."""
+    prepare(layout, programs, bare=True)
+    stop = threading.Event()
+    run_steps(component_steps(layout, components(layout, programs, bare=True), stop), stop, progress)
+
+
+def prepare(layout: Layout, programs: Programs, *, bare: bool = False) -> None:
+    """Folders, credentials, and the note of what is started."""
     machine.note()
     for folder in (layout.state, layout.run):
         folder.parent.mkdir(mode=0o755, exist_ok=True)
@@ -49,26 +58,33 @@ def prepare(layout: Layout, materials: Materials) -> None:
         folder.mkdir(mode=0o700)
     layout.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_credentials(layout)
+    if bare:
+        layout.bare_mark.touch()
+    programs.write(layout.programs_note)
+    (layout.bin / "kubectl").symlink_to(programs.path("kubectl"))
+
+
+def prepare_node(layout: Layout) -> None:
+    """Configuration, cgroup and network for pods."""
     plugins = packages.cni_folder()
     if plugins is None:
         raise ClusterError("the CNI plugins are not installed")
     write_configuration(layout, plugins)
-    materials.programs.write(layout.programs_note)
-    (layout.bin / "kubectl").symlink_to(materials.programs.path("kubectl"))
     cgroups.create(layout.name)
     network.create_bridge(layout)
+    network.create_proxy_namespace(layout)
 
 
 def steps(layout: Layout, materials: Materials, stop: threading.Event) -> list[Step]:
     """Every step of the start."""
-    found = [
-        Step(component.name, partial(start_component, layout, component, stop), component.needs)
-        for component in components(layout, materials.programs)
-    ]
     api = administrator_api(layout.kubeconfig)
     return [
-        *found,
-        Step("images", partial(images.load_into, layout.containerd_socket, materials.images), ("containerd",)),
+        *component_steps(layout, components(layout, materials.programs), stop),
+        Step(
+            "images",
+            partial(images.load_into, layout.containerd_socket, images.archives(materials.images)),
+            ("containerd",),
+        ),
         Step("crds", partial(objects.install_crds, api, materials.objects.crds), ("kube-apiserver",)),
         # The API server handles CRDs one by one: the controller need not wait for those that it does not use.
         Step("policy-crds", partial(objects.install_crds, api, materials.objects.policy_crds), ("crds",)),
@@ -77,6 +93,14 @@ def steps(layout: Layout, materials: Materials, stop: threading.Event) -> list[S
             partial(objects.install_controller_objects, api, materials.objects),
             ("kube-apiserver",),
         ),
+        Step("dns-permissions", partial(objects.install_dns_permissions, api), ("kube-apiserver",)),
+    ]
+
+
+def component_steps(layout: Layout, wanted: Iterable[Component], stop: threading.Event) -> list[Step]:
+    """Starting each component."""
+    return [
+        Step(component.name, partial(start_component, layout, component, stop), component.needs) for component in wanted
     ]
 
 
@@ -92,7 +116,7 @@ def run_steps(wanted: list[Step], stop: threading.Event, progress: Progress) -> 
                 for step in [step for step in waiting.values() if done.issuperset(step.needs)]:
                     running[workers.submit(step.action)] = waiting.pop(step.name).name
                 progress.update(f"starting: {', '.join(sorted(running.values()))}")
-                finished, _ = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
+                finished, _unused = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
                 for future in finished:
                     name = running.pop(future)
                     _raise_failure(name, future)
@@ -113,7 +137,7 @@ def start_component(layout: Layout, component: Component, stop: threading.Event)
     """Start one process and wait until it is healthy; ComponentFailed with its log when it dies or takes too long."""
     if stop.is_set():
         return
-    process = processes.start(layout, component.name, component.argv)
+    process = processes.start(layout, component.name, component.argv, component.network)
     deadline = time.monotonic() + PATIENCE
     pause = 0.02
     while (reason := component.healthy()) is not None:

@@ -33,12 +33,17 @@ def is_present(layout: Layout) -> bool:
     return layout.state.exists() or layout.run.exists()
 
 
+def is_bare(layout: Layout) -> bool:
+    """Whether only etcd and the API server were started."""
+    return layout.bare_mark.exists()
+
+
 def states(layout: Layout) -> list[State]:
     """The state of every component, asked at the same time; empty when nothing was started."""
     if not is_present(layout):
         return []
     try:
-        expected = components(layout, Programs.read(layout.programs_note))
+        expected = components(layout, Programs.read(layout.programs_note), bare=is_bare(layout))
     except ClusterError as error:
         return [State("cluster", None, str(error))]
     running = processes.running(layout)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The local cluster comes up, survives crashes, and leaves nothing behind. Needs root; takes one to three minutes.
+"""The local cluster comes up, survives crashes, and leaves nothing behind. Needs root; takes two to four minutes.
 
 It runs an instance of its own (NAMZU_LIFECYCLE_INSTANCE, 9 unless told otherwise), so that a cluster in use is not
 disturbed.
@@ -12,9 +12,11 @@ import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,14 +60,14 @@ def environment() -> dict[str, str]:
     return {**kept, "NAMZU_CLUSTER": "local", "NAMZU_CLUSTER_INSTANCE": str(LAYOUT.instance)}
 
 
-def cluster(verb: str) -> subprocess.CompletedProcess[str]:
+def cluster(verb: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, verb], cwd=REPOSITORY, env=environment(), capture_output=True, text=True, check=False
+        [*COMMAND, verb, *options], cwd=REPOSITORY, env=environment(), capture_output=True, text=True, check=False
     )
 
 
-def done(verb: str) -> str:
-    answer = cluster(verb)
+def done(verb: str, *options: str) -> str:
+    answer = cluster(verb, *options)
     assert answer.returncode == 0, f"{verb}: exit code {answer.returncode}\n{answer.stdout}{answer.stderr}"
     return answer.stdout
 
@@ -103,6 +105,21 @@ def run_pod() -> str:
     return kubectl("exec", "probe", "--", "python3", "-c", "print(open('/greeting').read())")
 
 
+# As a pod calls the API server: by name, with its service account's authority.
+CALL_BY_NAME = """
+import ssl, urllib.request
+tls = ssl.create_default_context(cafile="/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
+print(urllib.request.urlopen("https://kubernetes.default.svc/readyz", timeout=10, context=tls).read().decode())
+"""
+RESOLVE_OUTSIDE = """
+import socket
+try:
+    socket.getaddrinfo("name.example", 80)
+except socket.gaierror as error:
+    print(error.errno == socket.EAI_NONAME)
+"""
+
+
 def pid_of(component: str) -> int:
     program = {process.component: process.pid for process in processes.running(LAYOUT) if "shim" not in process.argv[0]}
     return program[component]
@@ -120,6 +137,9 @@ def machine() -> dict[str, object]:
         "interfaces": sorted(link["ifname"] for link in links if "master" not in link and "veth" in link["ifname"]),
         "bridge": [link["ifname"] for link in links if link["ifname"] == LAYOUT.bridge],
         "cgroups": sorted(map(str, Path("/sys/fs/cgroup").glob(f"**/{name}"))),
+        "routes": subprocess.run(
+            ["ip", "route", "show", LAYOUT.service_subnet], capture_output=True, check=True
+        ).stdout,
         "folders": [str(path) for path in (Path("/var/lib") / short, Path("/run") / short) if path.exists()],
         "rules": firewall_rules(),
         "forwarding": None if other_instances() else Path("/proc/sys/net/ipv4/ip_forward").read_text(encoding="ascii"),
@@ -133,12 +153,13 @@ def other_instances() -> list[Path]:
     return [path for path in Path("/var/lib/namzu-cluster").glob("[0-9]") if path != LAYOUT.state]
 
 
-def firewall_rules() -> list[str] | None:
-    program = shutil.which("iptables-save")
-    if program is None or other_instances():
-        return None
-    rules = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
-    return [rule for rule in rules if rule.startswith(("-A", ":"))]
+def firewall_rules() -> list[str]:
+    """Rules and chains of both families, without their counters."""
+    found = []
+    for program in filter(None, map(shutil.which, ("iptables-save", "ip6tables-save"))):
+        rules = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
+        found += [rule.split("[")[0] for rule in rules if rule.startswith(("-A", ":"))]
+    return found
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -155,6 +176,39 @@ def test_after_down_the_machine_is_as_it_was(untouched_machine: dict[str, object
     assert "up, " in done("up")
     assert "hello from a file" in run_pod()
     assert machine() != untouched_machine
+    assert firewall_rules() == untouched_machine["rules"], "kube-proxy's rules are in its own namespace"
+    done("down")
+    assert teardown.remains(LAYOUT) == []
+    assert machine() == untouched_machine
+
+
+def test_pods_and_this_machine_reach_services() -> None:
+    done("up")
+    run_pod()
+    assert kubectl("exec", "probe", "--", "python3", "-c", CALL_BY_NAME) == "ok\n"
+    assert kubectl("exec", "probe", "--", "python3", "-c", RESOLVE_OUTSIDE) == "True\n"
+    authority = ssl.create_default_context(cafile=str(LAYOUT.certificates / "authority.crt"))
+    with urllib.request.urlopen(f"https://{LAYOUT.service_address}/readyz", timeout=10, context=authority) as answer:
+        assert answer.read() == b"ok"
+
+
+def test_the_api_server_is_reachable_from_this_machine_and_the_pods_alone() -> None:
+    done("up")
+    port = LAYOUT.port("kube-apiserver")
+    listening = subprocess.run(["ss", "-Hltn", f"sport = :{port}"], capture_output=True, text=True, check=True).stdout
+    assert sorted(line.split()[3] for line in listening.splitlines()) == sorted(
+        [f"127.0.0.1:{port}", f"{LAYOUT.node_address}:{port}"]
+    )
+
+
+def test_a_bare_cluster_has_no_crds_and_leaves_nothing(untouched_machine: dict[str, object]) -> None:
+    done("down")
+    done("up", "--bare")
+    assert [line.split()[0] for line in done("status").splitlines()] == ["etcd", "kube-apiserver"]
+    assert "KUBECONFIG" in done("env")
+    assert kubectl("get", "crds", "--output=name") == ""
+    assert "already up" in done("up", "--bare")
+    assert "up as a bare cluster" in cluster("up").stderr
     done("down")
     assert teardown.remains(LAYOUT) == []
     assert machine() == untouched_machine
@@ -201,7 +255,7 @@ def test_down_cleans_up_after_containerd_and_an_up_that_was_killed(untouched_mac
 def test_an_interrupted_up_leaves_nothing(untouched_machine: dict[str, object]) -> None:
     starting = begin_up()
     starting.send_signal(signal.SIGINT)
-    said, _ = starting.communicate(timeout=60)
+    said, _unused = starting.communicate(timeout=60)
     assert starting.returncode == 130, said
     assert "Traceback" not in said
     assert teardown.remains(LAYOUT) == []

@@ -73,7 +73,7 @@ def test_post_that_was_never_sent_is_not_looked_for(cluster: FakeCluster, real_t
 def test_claim_of_somebody_else_under_the_name_is_never_deleted(cluster: FakeCluster, client: Client) -> None:
     cluster.store.create("sandboxclaims", NAMESPACE, {"metadata": {"name": "build-1"}, "spec": {}})
     error = failure_of(client, cluster, name="build-1")
-    assert type(error) is ClaimMismatchError
+    assert error.__class__ is ClaimMismatchError
     assert DELETE not in cluster.plan.received()
     assert cluster.claims() == ["build-1"]
 
@@ -83,7 +83,7 @@ def test_claim_that_somebody_replaces_while_we_wait_is_not_followed(cluster: Fak
     key = cluster.key("sandboxclaims", "build-1")
     cluster.plan.add(status(410), nth=2)
     cluster.store.before_read(key, lambda: cluster.store.replace(key, {"spec": {}}))
-    assert type(failure_of(client, cluster, name="build-1")) is GoneError
+    assert failure_of(client, cluster, name="build-1").__class__ is GoneError
     assert cluster.claims() == ["build-1"]
 
 
@@ -91,7 +91,7 @@ def test_claim_that_somebody_deletes_while_we_wait_is_gone(cluster: FakeCluster,
     cluster.controller.ready = None
     cluster.server.later(0.1, lambda: cluster.store.delete(cluster.key("sandboxclaims", "build-1")))
     began = time.monotonic()
-    assert type(failure_of(real_time_client, cluster, name="build-1")) is GoneError
+    assert failure_of(real_time_client, cluster, name="build-1").__class__ is GoneError
     assert time.monotonic() - began < 4.0
 
 
@@ -120,7 +120,7 @@ def test_six_acquires_at_once_hold_six_sandboxes(cluster: FakeCluster, real_time
     names: list[str] = []
     threads = [
         threading.Thread(target=lambda: names.append(acquire(real_time_client, cluster.request()).sandbox))
-        for _ in range(6)
+        for _unused in range(6)
     ]
     for thread in threads:
         thread.start()
@@ -131,14 +131,14 @@ def test_six_acquires_at_once_hold_six_sandboxes(cluster: FakeCluster, real_time
 
 def test_sandbox_with_a_capability_is_refused_and_released(cluster: FakeCluster, client: Client) -> None:
     cluster.agent.status = PRIVILEGED
-    assert type(failure_of(client, cluster)) is PrivilegeError
+    assert failure_of(client, cluster).__class__ is PrivilegeError
     assert cluster.claims() == []
 
 
 def test_agent_of_another_pod_is_refused_and_released(cluster: FakeCluster, client: Client) -> None:
     key = cluster.key("pods", "python-00001")
     cluster.store.before_read(key, lambda: cluster.store.patch(key, {"metadata": {"uid": "another"}}))
-    assert type(failure_of(client, cluster)) is GuestUnauthorizedError
+    assert failure_of(client, cluster).__class__ is GuestUnauthorizedError
     assert cluster.claims() == []
 
 
@@ -147,12 +147,12 @@ def test_agent_that_hangs_ends_with_the_probe_and_is_released(
 ) -> None:
     monkeypatch.setattr(acquire_module, "PROBE_SECONDS", 0.2)
     cluster.agent.answers = False
-    assert type(failure_of(client, cluster)) is GuestTimeoutError
+    assert failure_of(client, cluster).__class__ is GuestTimeoutError
     assert cluster.claims() == []
 
 
 def test_port_without_an_agent_is_unreachable_and_released(cluster: FakeCluster, client: Client) -> None:
-    assert type(failure_of(client, cluster, agent_port=1)) is GuestUnreachableError
+    assert failure_of(client, cluster, agent_port=1).__class__ is GuestUnreachableError
     assert cluster.claims() == []
 
 

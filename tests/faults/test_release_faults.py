@@ -132,13 +132,13 @@ def test_release_where_the_kind_is_not_served_fails(cluster: FakeCluster, client
     unserved = Fault(How.STATUS, 404, name=None)
     cluster.plan.add(unserved, DELETE)
     error = failure_of(lambda: released(client, wait=False))
-    assert type(error) is GoneError
+    assert error.__class__ is GoneError
     assert "CRDs are not served" in str(error)
 
 
 def test_conflict_without_a_precondition_is_no_success(held: FakeCluster, client: Client) -> None:
     held.plan.add(status(409), DELETE)
-    assert type(failure_of(lambda: released(client, wait=False))) is ConflictError
+    assert failure_of(lambda: released(client, wait=False)).__class__ is ConflictError
     assert held.claims() == [NAME]
 
 
@@ -197,7 +197,7 @@ def test_held_sandbox_that_cannot_be_read_is_given_up_at_the_deadline(
     held: FakeCluster, client: Client, fault: Fault, kind: type[SandboxError], request_kind: Request
 ) -> None:
     held.plan.add(fault, request_kind, times=math.inf)
-    assert type(failure_of(lambda: located(client, held, seconds=1.0))) is kind
+    assert failure_of(lambda: located(client, held, seconds=1.0)).__class__ is kind
 
 
 def test_sandbox_that_nobody_holds_is_not_found(cluster: FakeCluster, client: Client) -> None:

@@ -98,7 +98,7 @@ def test_check_mode_says_what_would_happen_and_makes_nothing(play, pool, kube):
     name = "imagined"
     would = play([acquire(pool, name=name)], check=True, diff=True)
     assert would["acquire"]["changed"]
-    assert would["acquire"]["diff"]["after"]["name"] == name
+    assert [one["name"] for one in would["acquire"]["diff"]["after"]["sandboxes"]] == [name]
     assert kube.get(f"{CLAIMS.format(pool.namespace)}/{name}") is None
 
 

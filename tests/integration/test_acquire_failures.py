@@ -6,6 +6,11 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
 import time
 import typing as t
 import uuid
@@ -67,6 +72,28 @@ def fail(play, kube, pool):
     return run
 
 
+@pytest.fixture(scope="module")
+def bare_server() -> t.Iterator[str]:
+    """The kubeconfig of an API server that serves none of the controller's kinds: a second, bare local cluster."""
+    command = (sys.executable, "-m", "tests.cluster")
+    environment = {**os.environ, "NAMZU_CLUSTER": "local", "NAMZU_CLUSTER_INSTANCE": "8"}
+    root = pathlib.Path(__file__).parents[2]
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [*command, *arguments], cwd=root, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"tests.cluster {arguments} says:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    run("up", "--bare")
+    try:
+        exports = dict(word.split("=", 1) for word in shlex.split(run("env")) if "=" in word)
+        yield exports["KUBECONFIG"].rstrip(";")
+    finally:
+        run("down")
+
+
 @pytest.fixture
 def pool_of(kube, namespace, image):
     """Make a pool of one ready member whose container runs a Python program; returns its name."""
@@ -120,14 +147,12 @@ def _make(kube: t.Any, namespace: str, kind: str, plural: str, spec: dict[str, t
 
 
 def _agent_files() -> dict[str, str]:
-    import pathlib
-
     folder = pathlib.Path(__file__).parents[2] / "roles" / "template" / "files" / "agent"
     return {file.name: file.read_text(encoding="utf-8") for file in folder.glob("*.py")}
 
 
 def test_a_context_that_does_not_exist_is_named_with_those_that_do(fail, kubeconfig):
-    result, _ = fail(context="nowhere")
+    result, _unused = fail(context="nowhere")
     assert result["reason"] == "access"
     assert "nowhere" in result["msg"]
     with open(kubeconfig, encoding="utf-8") as stream:
@@ -193,20 +218,20 @@ def _ended_token(kube: t.Any, namespace: str) -> str:
 def test_an_account_without_rules_is_forbidden_and_told_which_role_helps(fail, kube, pool):
     root = f"/api/v1/namespaces/{pool.namespace}"
     answer = kube.request("POST", f"{root}/serviceaccounts/default/token", {"spec": {"expirationSeconds": 3600}})
-    result, _ = fail(host=kube.server, api_key=answer["status"]["token"], ca_cert=kube.ca_cert)
+    result, _unused = fail(host=kube.server, api_key=answer["status"]["token"], ca_cert=kube.ca_cert)
     assert result["reason"] == "forbidden"
     assert "claimant" in result["msg"]
 
 
 def test_a_namespace_that_does_not_exist_is_named(fail):
-    result, _ = fail(namespace="no-such-namespace")
+    result, _unused = fail(namespace="no-such-namespace")
     assert result["reason"] == "not-found"
     assert "no-such-namespace" in result["msg"]
 
 
 def test_a_pool_that_does_not_exist_is_the_controllers_decision(fail):
     began = time.monotonic()
-    result, _ = fail(warm_pool="no-such-pool", ready_timeout="60s")
+    result, _unused = fail(warm_pool="no-such-pool", ready_timeout="60s")
     assert time.monotonic() - began < SLACK, "a decision is not waited for"
     assert result["reason"] == "claim-rejected"
     assert result["controller_reason"] == "WarmPoolNotFound"
@@ -214,26 +239,26 @@ def test_a_pool_that_does_not_exist_is_the_controllers_decision(fail):
 
 
 def test_a_pod_label_of_a_foreign_domain_names_the_setting_that_allows_it(fail):
-    result, _ = fail(pod_labels={"example.org/team": "a"})
+    result, _unused = fail(pod_labels={"example.org/team": "a"})
     assert result["reason"] == "claim-rejected"
     assert result["controller_reason"] == "InvalidMetadata"
     assert "allowed-label-domains" in result["msg"]
 
 
 def test_a_port_without_an_agent_is_unreachable(fail, pool):
-    result, _ = fail(agent={"port": 1025, "address": pool.access["agent"]["address"]})
+    result, _unused = fail(agent={"port": 1025, "address": pool.access["agent"]["address"]})
     assert result["reason"] == "agent-unreachable"
     assert ":1025" in result["msg"]
 
 
 def test_an_agent_that_hangs_is_refused_on_the_probes_own_clock(fail, pool_of, namespace):
-    result, _ = fail(namespace=namespace, warm_pool=pool_of(SILENT, HARDENED))
+    result, _unused = fail(namespace=namespace, warm_pool=pool_of(SILENT, HARDENED))
     assert result["reason"] == "agent-timeout"
     assert "probe" in result["msg"]
 
 
 def test_something_else_behind_the_port_is_no_agent(fail, pool_of, namespace):
-    result, _ = fail(namespace=namespace, warm_pool=pool_of(WEB_SERVER, HARDENED))
+    result, _unused = fail(namespace=namespace, warm_pool=pool_of(WEB_SERVER, HARDENED))
     assert result["reason"] == "agent-protocol"
 
 
@@ -248,8 +273,15 @@ def test_something_else_behind_the_port_is_no_agent(fail, pool_of, namespace):
     ids=["privileged", "one capability added", "escalation allowed", "bounding set kept"],
 )
 def test_a_pod_with_a_privilege_is_refused_and_the_privilege_named(fail, pool_of, namespace, security, named):
-    result, _ = fail(namespace=namespace, warm_pool=pool_of(None, security))
+    result, _unused = fail(namespace=namespace, warm_pool=pool_of(None, security))
     assert result["reason"] == "privileged"
     assert named in result["msg"]
     assert "securityContext" in result["msg"]
     assert result["object"].startswith(f"Pod {namespace}/")
+
+
+def test_an_api_server_without_the_controllers_kinds_says_that_they_are_missing(fail, bare_server):
+    result, _printed = fail(kubeconfig=bare_server, namespace="default")
+    assert result["reason"] == "not-found"
+    assert "CRDs are not served" in result["msg"]
+    assert "install the controller" in result["msg"]

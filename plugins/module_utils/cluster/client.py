@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
+import socket
 import typing as t
 import urllib.parse
 
@@ -32,6 +35,10 @@ MAXIMUM_ANSWER = 64 * 1024 * 1024
 
 _CHUNK = 64 * 1024
 _MERGE_PATCH = "application/merge-patch+json"
+
+
+#: Given a function that ends what has been opened.
+OnOpen = t.Callable[[t.Callable[[], None]], None]
 
 
 class Client:
@@ -100,15 +107,31 @@ class Client:
         return self._watch(ref.kind.collection(ref.namespace), str(ref), chosen, resource_version, deadline)
 
     def watch_labelled(
-        self, kind: Kind, namespace: str, label_selector: str, resource_version: str, deadline: Deadline
+        self,
+        kind: Kind,
+        namespace: str,
+        label_selector: str,
+        resource_version: str,
+        deadline: Deadline,
+        *,
+        on_open: OnOpen | None = None,
     ) -> t.Generator[dict[str, t.Any], None, None]:
-        """The same for all objects of a kind in a namespace that carry a label."""
+        """The same for all objects of a kind in a namespace that carry a label.
+
+        ``on_open`` is given a function that ends the watch from any thread, when there is something to end.
+        """
         chosen = {"labelSelector": label_selector}
         subject = f"{kind.plural} in {namespace}"
-        return self._watch(kind.collection(namespace), subject, chosen, resource_version, deadline)
+        return self._watch(kind.collection(namespace), subject, chosen, resource_version, deadline, on_open)
 
     def _watch(
-        self, path: str, subject: str, chosen: dict[str, str], resource_version: str, deadline: Deadline
+        self,
+        path: str,
+        subject: str,
+        chosen: dict[str, str],
+        resource_version: str,
+        deadline: Deadline,
+        on_open: OnOpen | None = None,
     ) -> t.Generator[dict[str, t.Any], None, None]:
         seconds = self._bound(deadline)
         query = {
@@ -118,7 +141,10 @@ class Client:
             "timeoutSeconds": str(max(1, int(seconds) - 1)),
         }
         answer = self._open("GET", path, subject, seconds, query, None, "")
+        wire = getattr(answer.connection, "sock", None)
         try:
+            if on_open is not None and isinstance(wire, socket.socket):
+                on_open(functools.partial(_cut, wire))
             yield from _events(answer, subject)
         except _failures() as error:
             raise self._unanswered("GET", subject, error, sent=True) from None
@@ -282,6 +308,12 @@ class Client:
             object=subject,
             next_step="Check that the address is a Kubernetes API server.",
         )
+
+
+def _cut(wire: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        # Past TLS, whose own shutdown takes its state away from the thread that reads.
+        socket.socket.shutdown(wire, socket.SHUT_RDWR)
 
 
 def _failures() -> tuple[type[Exception], ...]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import datetime
+import threading
 import time
 import typing as t
 
@@ -48,7 +49,7 @@ class Deadline:
         self.seconds = seconds
         self.clock = clock
         self._started = clock.monotonic()
-        self._cancelled = False
+        self._called_off = threading.Event()
 
     def elapsed(self) -> float:
         """Seconds since the deadline was set."""
@@ -56,16 +57,16 @@ class Deadline:
 
     def remaining(self) -> float:
         """Seconds left; 0.0 when it has passed or was cancelled."""
-        return 0.0 if self._cancelled else max(0.0, self.seconds - self.elapsed())
+        return 0.0 if self.cancelled else max(0.0, self.seconds - self.elapsed())
 
     @property
     def cancelled(self) -> bool:
         """Whether somebody called it off."""
-        return self._cancelled
+        return self._called_off.is_set()
 
     def cancel(self) -> None:
         """Let it pass now; any thread may call this."""
-        self._cancelled = True
+        self._called_off.set()
 
     @property
     def expired(self) -> bool:
@@ -77,5 +78,9 @@ class Deadline:
         return min(seconds, self.remaining())
 
     def sleep(self, seconds: float) -> None:
-        """Wait ``seconds``, but not past the deadline."""
-        self.clock.sleep(self.at_most(max(0.0, seconds)))
+        """Wait ``seconds``, but not past the deadline; on the machine's clock ``cancel`` ends it."""
+        length = self.at_most(max(0.0, seconds))
+        if self.clock is SYSTEM_CLOCK:
+            self._called_off.wait(length)
+        else:
+            self.clock.sleep(length)

@@ -10,11 +10,14 @@ begins with a channel number, 0 for data and 1 for an error text, and the first 
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
+import ssl
 import threading
 import typing as t
 import urllib.parse
 
+from .access import Access
 from .client import Client
 from .deadline import Deadline
 from .errors import ApiTimeoutError, ApiUnreachableError, CredentialError, GoneError, MissingDependencyError
@@ -24,6 +27,9 @@ from .transport import ssl_context
 _SUBPROTOCOL = "v4.channel.k8s.io"
 _DATA = 0
 _CHUNK = 64 * 1024
+
+#: Seconds of silence from the pod after which a connection ends: longer than any command may run.
+_IDLE_SECONDS = 2 * 86400.0
 
 
 def open_port(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> socket.socket:
@@ -53,38 +59,76 @@ def _dial(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> t.An
         ) from None
     access = client.access
     url = f"{_websocket_address(access.server)}{pod.path}/portforward?ports={port}"
+    seconds = max(0.001, deadline.remaining())
+    remote: t.Any = websocket.WebSocket(sslopt=_tls_options(access) if url.startswith("wss:") else None)
+    # The library bounds each read of its own; this bounds all of them together.
+    bound = threading.Timer(seconds, _cut, (remote,))
+    bound.daemon = True
+    bound.start()
     try:
-        return websocket.create_connection(
+        remote.connect(
             url,
-            timeout=max(0.001, deadline.remaining()),
+            timeout=seconds,
             header=[f"{name}: {value}" for name, value in client.headers().items() if name != "Accept"],
             subprotocols=[_SUBPROTOCOL],
-            sslopt={"context": ssl_context(access)} if url.startswith("wss:") else None,
             suppress_origin=True,
+            # Whoever we are would be told to the server that an answer names.
+            redirect_limit=0,
             **_proxy_options(access.proxy),
         )
     except websocket.WebSocketBadStatusException as error:
         raise _refused(pod, error.status_code) from None
-    except websocket.WebSocketTimeoutException:
-        raise ApiTimeoutError(
-            f"CONNECT {pod} port {port}: the API server did not answer in time.", object=str(pod)
-        ) from None
     except (websocket.WebSocketException, OSError) as error:
+        late = isinstance(error, (websocket.WebSocketTimeoutException, TimeoutError)) or deadline.expired
+        if late:
+            text = f"CONNECT {pod} port {port}: the API server did not answer in time."
+            raise ApiTimeoutError(text, object=str(pod)) from None
         words = getattr(error, "strerror", None) or type(error).__name__
         raise ApiUnreachableError(f"CONNECT {pod} port {port}: no connection ({words}).", object=str(pod)) from None
+    finally:
+        bound.cancel()
+    return remote
+
+
+def _cut(remote: t.Any) -> None:
+    if remote.sock is not None:
+        _shut(remote.sock)
+
+
+def _shut(end: socket.socket) -> None:
+    # Past TLS, whose own shutdown takes its state away from the other thread.
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(end, socket.SHUT_RDWR)
+
+
+def _tls_options(access: Access) -> dict[str, t.Any]:
+    # The library sets the first two on the context that it is given, over what stands there.
+    return {
+        "context": ssl_context(access),
+        "check_hostname": access.verify,
+        "cert_reqs": ssl.CERT_REQUIRED if access.verify else ssl.CERT_NONE,
+        "server_hostname": access.server_name,
+    }
 
 
 def _websocket_address(server: str) -> str:
-    scheme, _, rest = server.partition("://")
+    scheme, _unused, rest = server.partition("://")
     return f"{'wss' if scheme == 'https' else 'ws'}://{rest}"
 
 
 def _proxy_options(proxy: str | None) -> dict[str, t.Any]:
     if proxy is None:
-        # Without this it would go by the environment of the process, which access has weighed already.
-        return {"http_no_proxy": ["*"]}
+        # Without any it would go by the environment of the process, which access has weighed already; and it looks at
+        # the exceptions, here everybody, only when there is a proxy.
+        return {"http_proxy_host": "nowhere.invalid", "http_proxy_port": 1, "http_no_proxy": ["*"]}
     parts = urllib.parse.urlsplit(proxy)
-    options: dict[str, t.Any] = {"http_proxy_host": parts.hostname, "http_proxy_port": parts.port, "proxy_type": "http"}
+    options: dict[str, t.Any] = {
+        "http_proxy_host": parts.hostname,
+        "http_proxy_port": parts.port,
+        "proxy_type": "http",
+        # No host is called so, and without a list the environment's would count.
+        "http_no_proxy": ["nowhere.invalid"],
+    }
     if parts.username:
         options["http_proxy_auth"] = (urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or ""))
     return options
@@ -110,8 +154,7 @@ def _carry(remote: t.Any, theirs: socket.socket) -> None:
     finally:
         # Not the WebSocket's own close, which waits for the other side's answer.
         for end in (theirs, wire):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+            _shut(end)
         outward.join()
         theirs.close()
         wire.close()
@@ -123,7 +166,8 @@ def _to_us(remote: t.Any, theirs: socket.socket) -> None:
     introduced: set[int] = set()
     # Any failure ends the connection, and the socket's other end sees that as one of its own.
     with contextlib.suppress(websocket.WebSocketException, OSError):
-        remote.settimeout(None)
+        # Not None: a read without an end holds the lock of a TLS connection, which the other direction needs.
+        remote.settimeout(_IDLE_SECONDS)
         while (message := remote.recv()) and isinstance(message, bytes):
             channel, content = message[0], message[1:]
             if channel not in introduced:
@@ -140,5 +184,13 @@ def _to_them(remote: t.Any, wire: socket.socket, theirs: socket.socket) -> None:
     with contextlib.suppress(websocket.WebSocketException, OSError):
         while content := theirs.recv(_CHUNK):
             remote.send_binary(bytes([_DATA]) + content)
-        # Our side is closed: end the receiving, which waits for the pod.
-        wire.shutdown(socket.SHUT_RDWR)
+        # We say no more, which this wire cannot tell the pod; what the pod says still comes until we have closed.
+        _wait_until_closed(theirs)
+    # End the receiving, which waits for the pod.
+    _shut(wire)
+
+
+def _wait_until_closed(end: socket.socket) -> None:
+    closed = select.poll()
+    closed.register(end, 0)  # nothing but the hang-up, which is always told
+    closed.poll()

@@ -36,12 +36,14 @@ def wait_or_raise(deadline: Deadline, error: Exception, attempt: int) -> None:
     """Wait before a request is repeated.
 
     Raises:
-        The error itself, when repeating makes no sense or the deadline would pass while waiting.
+        The error itself, when repeating makes no sense, the deadline would pass while waiting, or it is called off.
     """
     wait = wait_before_retry(error, attempt)
     if wait is None or wait >= deadline.remaining():
         raise error
     deadline.sleep(wait)
+    if deadline.cancelled:
+        raise error
 
 
 def retry(deadline: Deadline, call: t.Callable[[], Result]) -> Result:

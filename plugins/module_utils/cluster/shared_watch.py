@@ -12,7 +12,7 @@ from .client import Client
 from .deadline import Deadline
 from .errors import ApiUnreachableError, GoneError, SandboxError
 from .resources import BATCH_LABEL, Body, Kind, ObjectRef
-from .retry import pause, wait_before_retry
+from .retry import LONGEST_WAIT, pause, wait_before_retry
 from .watch import deleted
 
 
@@ -33,7 +33,10 @@ class SharedWatch:
         self._namespace = namespace
         self._deadline = deadline
         self._changed = threading.Condition()
-        self._latest: dict[str, Body | None] = {}
+        # By uid, as a name may be taken by another object.
+        self._latest: dict[str, Body] = {}
+        self._gone: set[str] = set()
+        self._cut: t.Callable[[], None] | None = None
         self._standing = False
         self._ended = False
         self._failure: SandboxError | None = None
@@ -41,13 +44,16 @@ class SharedWatch:
 
     def __enter__(self) -> t.Self:
         self._thread.start()
-        with self._changed:
-            self._changed.wait_for(lambda: self._standing or self._ended, self._deadline.remaining())
+        try:
+            with self._changed:
+                self._changed.wait_for(lambda: self._standing or self._ended, self._deadline.remaining())
+        except BaseException:
+            self._leave()
+            raise
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        # The thread notices at the next event or at the end of its watch, and holds nothing that anybody waits for.
-        self._end()
+        self._leave()
 
     def states(self, ref: ObjectRef, known: Body, deadline: Deadline) -> t.Iterator[Body]:
         """The states of one object of the batch, the known one first, until the deadline has passed.
@@ -58,6 +64,8 @@ class SharedWatch:
             GoneError: the object has been deleted.
             SandboxError: the failure that the watch still met when the deadline passed, or that ended it.
         """
+        with self._changed:
+            self._latest.setdefault(_uid(known), known)
         state: Body | None = known
         while state is not None:
             yield state
@@ -69,78 +77,108 @@ class SharedWatch:
             self._changed.notify_all()
 
     def _after(self, ref: ObjectRef, state: Body, deadline: Deadline) -> Body | None:
+        uid = _uid(state)
+
         def news() -> bool:
-            latest = self._latest.get(ref.name, state)
-            return latest is None or _version(latest) != _version(state)
+            return uid in self._gone or _version(self._latest[uid]) != _version(state)
 
         with self._changed:
             self._changed.wait_for(lambda: news() or self._ended or deadline.expired, deadline.remaining())
+            if uid in self._gone:
+                raise deleted(ref)
             if news():
-                latest = self._latest[ref.name]
-                if latest is None or _uid(latest) != _uid(state):
-                    raise deleted(ref)
-                return latest
+                return self._latest[uid]
             if self._failure is not None and not deadline.cancelled:
                 raise self._failure
         return None
 
     def _run(self) -> None:
         attempt = 0
-        while not (self._ended or self._deadline.expired):
-            try:
-                self._watch_once()
-                attempt = 0
-            except GoneError as error:
-                if error.status != 410:
-                    self._fail(error)
-                    break
-            except SandboxError as error:
-                self._fail(error)
-                wait = wait_before_retry(error, attempt)
-                if wait is None or wait >= self._deadline.remaining():
-                    break
-                self._deadline.sleep(wait)
-                attempt += 1
-            else:
-                self._deadline.sleep(pause(0))
+        while not self._over():
+            began = self._deadline.elapsed()
+            failure = self._watched()
+            attempt = 0 if self._deadline.elapsed() - began > LONGEST_WAIT else attempt
+            wait = pause(attempt) if failure is None else wait_before_retry(failure, attempt)
+            if wait is None or (failure is not None and wait >= self._deadline.remaining()):
+                break
+            self._rest(wait)
+            attempt += 1
         self._end()
+
+    def _over(self) -> bool:
+        return self._ended or self._deadline.expired
+
+    def _rest(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(self._over, self._deadline.at_most(seconds))
+
+    def _watched(self) -> SandboxError | None:
+        """One list and one watch; the failure that ended them, or None for an end that a watch may have."""
+        try:
+            self._watch_once()
+        except SandboxError as error:
+            if isinstance(error, GoneError) and error.status == 410:
+                return None
+            with self._changed:
+                self._failure = error
+            return error
+        return None
 
     def _watch_once(self) -> None:
         selector = f"{BATCH_LABEL}={self.batch}"
-        listed = self._client.list(self._kind, self._namespace, label_selector=selector, deadline=self._deadline)
         with self._changed:
-            for name in self._latest:
-                self._latest[name] = None
-            for body in listed["items"]:
-                self._latest[body["metadata"]["name"]] = body
-            self._failure = None
-            self._standing = True
-            self._changed.notify_all()
-        version = str(listed.get("metadata", {}).get("resourceVersion", ""))
-        events = self._client.watch_labelled(self._kind, self._namespace, selector, version, self._deadline)
+            before = set(self._latest)
+        listed = self._client.list(self._kind, self._namespace, label_selector=selector, deadline=self._deadline)
+        self._take_list(listed["items"], before)
+        version = str((listed.get("metadata") or {}).get("resourceVersion", ""))
+        events = self._client.watch_labelled(
+            self._kind, self._namespace, selector, version, self._deadline, on_open=self._opened
+        )
         try:
             for event in events:
                 if self._ended or event.get("type") == "ERROR":
                     break
                 self._take(event)
         except ApiUnreachableError:
-            # A watch that was quiet until the deadline is no failure.
-            if not self._deadline.expired:
+            # A watch that was quiet until the deadline, or that we cut, is no failure.
+            if not self._over():
                 raise
         finally:
             events.close()
 
-    def _take(self, event: dict[str, t.Any]) -> None:
-        body = event.get("object")
-        if not isinstance(body, dict) or event.get("type") not in ("ADDED", "MODIFIED", "DELETED"):
-            return
+    def _take_list(self, items: list[t.Any], before: set[str]) -> None:
+        standing = {_uid(body): body for body in items if _is_object(body)}
         with self._changed:
-            self._latest[str(body.get("metadata", {}).get("name"))] = None if event["type"] == "DELETED" else body
+            self._latest.update(standing)
+            # Only what was known before the list was asked for: what is newer may be missing in it and stand there.
+            self._gone |= before - standing.keys()
+            self._failure = None
+            self._standing = True
             self._changed.notify_all()
 
-    def _fail(self, error: SandboxError) -> None:
+    def _take(self, event: dict[str, t.Any]) -> None:
+        body = event.get("object")
+        if not _is_object(body) or event.get("type") not in ("ADDED", "MODIFIED", "DELETED"):
+            return
         with self._changed:
-            self._failure = error
+            if event["type"] == "DELETED":
+                self._gone.add(_uid(body))
+            else:
+                self._latest[_uid(body)] = body
+            self._changed.notify_all()
+
+    def _opened(self, cut: t.Callable[[], None]) -> None:
+        with self._changed:
+            self._cut = cut
+            ended = self._ended
+        if ended:
+            cut()
+
+    def _leave(self) -> None:
+        """End the thread, which would otherwise sit in its watch until the server ends that."""
+        self._end()
+        if self._cut is not None:
+            self._cut()
 
     def _end(self) -> None:
         with self._changed:
@@ -148,9 +186,14 @@ class SharedWatch:
             self._changed.notify_all()
 
 
-def _uid(body: Body) -> t.Any:
-    return body.get("metadata", {}).get("uid")
+def _is_object(body: t.Any) -> t.TypeGuard[Body]:
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    return isinstance(metadata, dict) and bool(metadata.get("uid"))
+
+
+def _uid(body: Body) -> str:
+    return str(body["metadata"]["uid"])
 
 
 def _version(body: Body) -> t.Any:
-    return body.get("metadata", {}).get("resourceVersion")
+    return body["metadata"].get("resourceVersion")

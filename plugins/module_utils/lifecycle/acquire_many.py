@@ -11,6 +11,7 @@ import typing as t
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import InputError, SandboxError
+from ..cluster.resources import CLAIM, SANDBOX, ObjectRef
 from ..cluster.shared_watch import SharedWatch
 from ..cluster.transport import POOL_SIZE
 from .acquire import Acquire
@@ -108,18 +109,21 @@ def _run(
     on_failure: OnFailure,
 ) -> list[Outcome]:
     with concurrent.futures.ThreadPoolExecutor(min(len(acquires), POOL_SIZE), "namzu-acquire") as threads:
-        running = {threads.submit(_outcome, one): one for one in acquires}
+        running: dict[concurrent.futures.Future[Outcome], Acquire] = {}
         try:
+            for one in acquires:
+                running[threads.submit(_outcome, one)] = one
             for finished in concurrent.futures.as_completed(running):
                 failed = not finished.cancelled() and finished.result().error is not None
                 if failed and on_failure == "release_all":
                     _call_off(running, deadline, watch)
             outcomes = {running[future]: future.result() for future in running if not future.cancelled()}
         except BaseException:
-            # An interrupt: those that run give up and clean up by themselves, those that have ended are given back.
+            # An interrupt, here or in one of them: those that run give up and clean up by themselves, those that have
+            # ended are given back.
             _call_off(running, deadline, watch)
             concurrent.futures.wait(running)
-            done = [future.result() for future in running if not future.cancelled()]
+            done = [future.result() for future in running if not future.cancelled() and future.exception() is None]
             _give_back(client, request, done)
             raise
     ordered = [outcomes.get(one) or _not_begun(one) for one in acquires]
@@ -133,7 +137,7 @@ def _outcome(one: Acquire) -> Outcome:
         return Outcome(one.path.ref.name, acquired=one.run())
     except SandboxError as error:
         if one.deadline.cancelled and error.reason in _CALLED_OFF and error.leftover is None:
-            error = _called_off(one.path.ref.name, "it was called off, because another one failed")
+            error = _called_off(one.path.ref, "it was called off, because another one failed")
         return Outcome(one.path.ref.name, error=error)
 
 
@@ -145,9 +149,7 @@ def _call_off(running: t.Iterable[concurrent.futures.Future[Outcome]], deadline:
 
 
 def _not_begun(one: Acquire) -> Outcome:
-    return Outcome(
-        one.path.ref.name, error=_called_off(one.path.ref.name, "it was not begun, because another one failed")
-    )
+    return Outcome(one.path.ref.name, error=_called_off(one.path.ref, "it was not begun, because another one failed"))
 
 
 def _give_back(client: Client, request: AcquireRequest, outcomes: list[Outcome]) -> list[Outcome]:
@@ -156,19 +158,22 @@ def _give_back(client: Client, request: AcquireRequest, outcomes: list[Outcome])
     failures = release_all(client, request.namespace, ours)
     given_back = []
     for one in outcomes:
+        ref = (CLAIM if request.template is None else SANDBOX).ref(request.namespace, one.name)
         if one.acquired is None:
             given_back.append(one)
+        elif not one.acquired.created:
+            why = "it stood there before and stays, and another one failed"
+            given_back.append(Outcome(one.name, error=_called_off(ref, why)))
         elif one.name in failures:
+            failures[one.name].leftover = str(ref)
             given_back.append(Outcome(one.name, error=failures[one.name]))
         else:
-            given_back.append(
-                Outcome(one.name, error=_called_off(one.name, "it was given back, as another one failed"))
-            )
+            given_back.append(Outcome(one.name, error=_called_off(ref, "it was given back, as another one failed")))
     return given_back
 
 
-def _called_off(name: str, why: str) -> SandboxError:
-    return SandboxError(f"SandboxClaim {name}: {why}.", reason="called-off", retryable=True, object=name)
+def _called_off(ref: ObjectRef, why: str) -> SandboxError:
+    return SandboxError(f"{ref}: {why}.", reason="called-off", retryable=True, object=str(ref))
 
 
 def _partial(outcomes: list[Outcome], failed: list[Outcome]) -> PartialAcquireError:

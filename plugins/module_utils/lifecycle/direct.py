@@ -60,15 +60,21 @@ def read_template(client: Client, namespace: str, name: str, deadline: Deadline)
         GoneError: there is no such template.
     """
     ref = TEMPLATE.ref(namespace, name)
-    spec = retry(deadline, lambda: client.get(ref, deadline)).get("spec") or {}
-    pod_template = spec.get("podTemplate")
-    if not isinstance(pod_template, dict) or not isinstance(pod_template.get("spec"), dict):
+    spec = retry(deadline, lambda: client.get(ref, deadline)).get("spec")
+    pod_template = spec.get("podTemplate") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(pod_template, dict) or not _is_pod_template(pod_template):
         raise TemplateError(
             f"{ref} has no spec.podTemplate.spec to make a Sandbox from.",
             object=str(ref),
             next_step="Correct the template (role namzu.sandbox.template makes one).",
         )
     return Template(name, pod_template, spec.get("volumeClaimTemplates"))
+
+
+def _is_pod_template(body: Body) -> bool:
+    metadata = body.get("metadata") or {}
+    labelled = isinstance(metadata, dict) and isinstance(metadata.get("labels") or {}, dict)
+    return labelled and isinstance(body.get("spec"), dict)
 
 
 def sandbox_body(
@@ -103,7 +109,7 @@ def sandbox_body(
 def pod_template(template: Template, request: AcquireRequest) -> Body:
     """The template's, with our template label and the requested labels, by which policies select the pod."""
     metadata = template.pod_template.get("metadata") or {}
-    labels = {**(metadata.get("labels") or {}), TEMPLATE_LABEL: template.name, **request.pod_labels}
+    labels = {**(metadata.get("labels") or {}), **request.pod_labels, TEMPLATE_LABEL: template.name}
     spec = dict(template.pod_template["spec"])
     if request.runtime_class is not None:
         spec["runtimeClassName"] = request.runtime_class
@@ -140,7 +146,7 @@ def _differences(sandbox: Body, request: AcquireRequest, now: datetime.datetime)
     metadata, spec = sandbox.get("metadata", {}), sandbox.get("spec") or {}
     if ACQUIRE_ID_ANNOTATION not in (metadata.get("annotations") or {}):
         yield "it was not acquired as a sandbox"
-    template = (spec.get("podTemplate") or {}).get("metadata", {}).get("labels") or {}
+    template = ((spec.get("podTemplate") or {}).get("metadata") or {}).get("labels") or {}
     labels = metadata.get("labels") or {}
     wanted = {**request.pod_labels, TEMPLATE_LABEL: str(request.template)}
     for what, have, want in (("label", labels, request.labels), ("pod label", template, wanted)):

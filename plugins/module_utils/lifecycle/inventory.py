@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""Inventory: what stands in a namespace, from one LIST a kind, without waking or changing anything."""
+"""Inventory: what stands in a namespace, from one LIST a kind, without waking or changing anything.
+
+With a label selector there is a second one of Sandboxes: those of claims are needed whatever labels they have.
+"""
 
 from __future__ import annotations
 
@@ -175,7 +178,7 @@ def _phase(
 ) -> tuple[Phase, str | None, str | None]:
     """The phase, and in whose words it is not ready: the pod's own before the controller's."""
     ready = condition(complaining[0], "Ready")
-    reason, message = ready.get("reason"), ready.get("message")
+    reason, message = (ready.get("reason"), ready.get("message")) if ready.get("status") != "True" else (None, None)
     if any(body.get("metadata", {}).get("deletionTimestamp") for body in complaining):
         return "terminating", reason, message
     if (expires is not None and expires <= now) or reason in EXPIRED_REASONS:

@@ -10,8 +10,8 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.errors import SandboxError
-from ..cluster.resources import CLAIM, SANDBOX, TEMPLATE, Body, ObjectRef
+from ..cluster.errors import InputError, SandboxError
+from ..cluster.resources import CLAIM, SANDBOX, TEMPLATE, TEMPLATE_LABEL, Body, ObjectRef
 from . import claim as claims
 from . import direct
 from .diagnosis import explain
@@ -106,12 +106,18 @@ def paths_for(client: Client, requests: t.Sequence[AcquireRequest], deadline: De
     """The ways of several requests that differ in their names only; a template is read once for all.
 
     Raises:
+        InputError: a pod label would take the template's own away, by which policies select the pod.
         AcquireError, GoneError, ApiError: the template cannot be read, or there is none.
         TemplateError: it has no pod template.
     """
     namespace, template = requests[0].namespace, requests[0].template
     if template is None:
         return [WarmPath(one, CLAIM.ref(namespace, one.name or fresh_name())) for one in requests]
+    if requests[0].pod_labels.get(TEMPLATE_LABEL, template) != template:
+        raise InputError(
+            f"pod_labels has {TEMPLATE_LABEL}, by which policies select the pods of a template: it is {template} here.",
+            next_step="Leave it out.",
+        )
     try:
         read = direct.read_template(client, namespace, template, deadline)
     except SandboxError as error:

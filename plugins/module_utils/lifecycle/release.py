@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
@@ -15,6 +16,9 @@ from .claim import named_sandbox
 
 #: Seconds between two looks while waiting for a pod to end: pods take from 0.1 s up to their grace period.
 POLL = 0.1
+
+
+_Deleted = t.Literal["deleted", "presumed", "not-there"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,11 +51,18 @@ def release(
         ApiError, ApiUnreachableError: the delete failed, and the sandbox is still ours.
     """
     claim = CLAIM.ref(namespace, name)
-    if not (wait or dry_run) and _delete(client, claim, None, deadline):
-        return Released(name, existed=True)
-    ref, body = _find(client, claim, deadline) if wait or dry_run else _find_direct(client, claim, deadline)
+    presumed = False
+    if wait or dry_run:
+        ref, body = _find(client, claim, deadline)
+    else:
+        ended = _delete(client, claim, None, deadline)
+        if ended == "deleted":
+            return Released(name, existed=True)
+        # A lost answer says nothing: there may have been no claim, and the direct Sandbox still stands.
+        presumed = ended == "presumed"
+        ref, body = _find_direct(client, claim, deadline)
     if body is None or dry_run:
-        return Released(name, existed=body is not None)
+        return Released(name, existed=presumed or body is not None)
     remains = _remains(client, ref, body, deadline) if wait else []
     _delete(client, ref, body, deadline)
     for left, uid in remains:
@@ -86,7 +97,7 @@ def _read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
         return None
 
 
-def _delete(client: Client, ref: ObjectRef, claim: Body | None, deadline: Deadline) -> bool:
+def _delete(client: Client, ref: ObjectRef, claim: Body | None, deadline: Deadline) -> _Deleted:
     uid = _uid(claim) if claim else None
     unanswered = False
 
@@ -102,12 +113,13 @@ def _delete(client: Client, ref: ObjectRef, claim: Body | None, deadline: Deadli
         retry(deadline, delete)
     except GoneError as error:
         _raise_unless_the_object(error)
-        return unanswered  # then an earlier attempt, whose answer was lost, has most likely deleted it
+        # After an attempt whose answer was lost, it is most likely that one that has deleted it.
+        return "presumed" if unanswered else "not-there"
     except ConflictError:
         if uid is None:
             raise
-        return False  # another claim took the name between the read and the delete: not ours to delete
-    return True
+        return "not-there"  # another claim took the name between the read and the delete: not ours to delete
+    return "deleted"
 
 
 def _raise_unless_the_object(error: GoneError) -> None:

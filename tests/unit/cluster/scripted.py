@@ -73,7 +73,7 @@ class Scripted:
     def _accept(self) -> None:
         while not self._stopping.is_set():
             try:
-                connection, _ = self._socket.accept()
+                connection, _unused = self._socket.accept()
             except OSError:
                 return
             peer = threading.Thread(target=self._serve, args=(connection,))
@@ -96,7 +96,7 @@ class Scripted:
                 return
             headers: list[tuple[str, str]] = []
             while (header := stream.readline().decode("latin-1").strip()) != "":
-                name, _, value = header.partition(":")
+                name, _unused, value = header.partition(":")
                 headers.append((name, value.strip()))
             length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
             self.received.append(Received(line, headers, stream.read(length)))

@@ -126,7 +126,7 @@ def test_redirect_is_not_followed(status: int) -> None:
 )
 def test_answer_that_is_no_object_is_none(body: bytes) -> None:
     error = failure_of(answer(200, body))
-    assert type(error) is ApiAnswerError
+    assert error.__class__ is ApiAnswerError
     assert error.sent
 
 
@@ -138,7 +138,7 @@ def test_list_without_items_is_no_answer() -> None:
 def test_answer_larger_than_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "MAXIMUM_ANSWER", 10_000)
     error = failure_of(answer(200, b" " * 20_000 + json.dumps(claim()).encode()))
-    assert type(error) is ApiAnswerError
+    assert error.__class__ is ApiAnswerError
     assert "larger than 10000 bytes" in str(error)
 
 
@@ -149,7 +149,7 @@ def test_answer_larger_than_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch
 )
 def test_cut_answer_may_have_been_acted_upon(cut: bytes) -> None:
     error = failure_of(cut)
-    assert type(error) is ApiUnreachableError
+    assert error.__class__ is ApiUnreachableError
     assert error.sent
 
 
@@ -175,7 +175,7 @@ def drip(head: bytes, rest: bytes = b" " * 1000) -> list[Step]:
 )
 def test_answer_that_comes_too_slowly_is_given_up_in_time(script: list[Step]) -> None:
     began = time.monotonic()
-    assert type(failure_of(script, seconds=0.4)) is ApiTimeoutError
+    assert failure_of(script, seconds=0.4).__class__ is ApiTimeoutError
     assert time.monotonic() - began < 2.0
 
 

@@ -164,7 +164,7 @@ def test_quiet_watch_is_begun_anew_before_the_deadline(monkeypatch: pytest.Monke
     "end", [watch(), watch(event("ERROR", status_object(410, "Expired"))), answer(410, status_object(410, "Expired"))]
 )
 def test_watches_that_do_not_last_are_not_begun_in_a_hurry(end: Step | list[Step]) -> None:
-    script = [part for _ in range(100) for part in (end, answer(200, claim(5)))]
+    script = [part for _unused in range(100) for part in (end, answer(200, claim(5)))]
     with following(*script, known=claim(1), seconds=1.0) as (states, server):
         list(states)
     assert len(server.received) < 14

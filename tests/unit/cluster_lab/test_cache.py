@@ -31,7 +31,7 @@ def test_a_folder_is_made_once(tmp_path: Path) -> None:
         made.append(into)
         (into / "file").write_text("x", encoding="utf-8")
 
-    for _ in range(2):
+    for _unused in range(2):
         assert (cache.folder(tmp_path, "name", make, SILENT) / "file").read_text(encoding="utf-8") == "x"
     assert len(made) == 1
 
@@ -86,11 +86,11 @@ def test_programs_carry_the_versions_of_go_mod() -> None:
 
 
 def test_the_same_programs_are_recognised_in_another_cache(tmp_path: Path) -> None:
-    here = Programs((Path("/a/kubernetes-1"), Path("/a/etcd-2")))
+    here = Programs((Path("/a/kubernetes-1"), Path("/a/etcd-2"), Path("/a/coredns-3")))
     here.write(tmp_path / "note")
     assert Programs.read(tmp_path / "note") == here
-    assert here.are_those_of(Programs((Path("/b/kubernetes-1"), Path("/b/etcd-2"))))
-    assert not here.are_those_of(Programs((Path("/a/kubernetes-9"), Path("/a/etcd-2"))))
+    assert here.are_those_of(Programs((Path("/b/kubernetes-1"), Path("/b/etcd-2"), Path("/b/coredns-3"))))
+    assert not here.are_those_of(Programs((Path("/a/kubernetes-9"), Path("/a/etcd-2"), Path("/a/coredns-3"))))
 
 
 @pytest.mark.parametrize("note", [None, "", "{", '["/a"]'])

@@ -15,7 +15,7 @@ from cryptography import x509
 
 from tests.cluster import cgroups, mounts
 from tests.cluster.certificates import Authority, write_private
-from tests.cluster.configuration import cni_network, kubelet
+from tests.cluster.configuration import cni_network, corefile, kubelet
 from tests.cluster.credentials import kubeconfig, server_names
 from tests.cluster.layout import Layout
 from tests.cluster.objects import Manifest, served_without_webhook
@@ -27,6 +27,7 @@ def test_the_api_servers_certificate_covers_every_name_it_is_called_by() -> None
     covered = issued.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert ipaddress.ip_address("127.0.0.1") in covered.get_values_for_type(x509.IPAddress)
     assert ipaddress.ip_address("10.96.0.1") in covered.get_values_for_type(x509.IPAddress)
+    assert ipaddress.ip_address(Layout(1).node_address) in covered.get_values_for_type(x509.IPAddress)
     assert "kubernetes.default.svc.cluster.local" in covered.get_values_for_type(x509.DNSName)
 
 
@@ -39,7 +40,9 @@ def test_certificates_verify_against_their_authority_alone() -> None:
 
 
 def test_a_kubeconfig_verifies_the_server() -> None:
-    document = json.loads(kubeconfig(Layout(1), b"PEM", {"first": {"token": "t"}, "second": {}}))
+    document = json.loads(
+        kubeconfig("namzu", "https://127.0.0.1:26443", b"PEM", {"first": {"token": "t"}, "second": {}})
+    )
     cluster = document["clusters"][0]["cluster"]
     assert cluster["server"] == "https://127.0.0.1:26443"
     assert base64.b64decode(cluster["certificate-authority-data"]) == b"PEM"
@@ -59,6 +62,22 @@ def test_the_kubelet_uses_folders_and_cgroups_of_its_instance() -> None:
     assert "/run/namzu-cluster/2/" in written
     assert "/namzu-cluster-2" in written
     assert "/var/lib/kubelet" not in written
+
+
+def test_pods_find_services_behind_the_proxys_address_which_no_pod_gets() -> None:
+    layout = Layout(2)
+    addresses = cni_network(layout)["plugins"][0]["ipam"]
+    assert {"dst": layout.service_subnet, "gw": layout.proxy_address} in addresses["routes"]
+    first = ipaddress.ip_address(addresses["ranges"][0][0]["rangeStart"])
+    assert first > ipaddress.ip_address(layout.proxy_address) > ipaddress.ip_address(layout.node_address)
+
+
+def test_pods_ask_the_clusters_dns_which_listens_on_the_nodes_address_alone() -> None:
+    layout = Layout(2)
+    assert kubelet(layout)["clusterDNS"] == [layout.node_address]
+    listens = [line.split()[1:] for line in corefile(layout).splitlines() if line.strip().startswith("bind ")]
+    assert listens == [[layout.node_address]] * 2
+    assert "forward" not in corefile(layout)
 
 
 def test_a_crd_is_served_without_its_webhook() -> None:

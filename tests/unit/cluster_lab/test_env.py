@@ -68,5 +68,14 @@ def test_several_kubeconfigs_are_refused() -> None:
         ExistingCluster.named_by({"KUBECONFIG": "/a:/b"})
 
 
+def test_an_existing_cluster_is_not_started_bare_and_gets_no_image_from_us() -> None:
+    existing = ExistingCluster(Path("/h/.kube/config"))
+    with pytest.raises(CannotRun, match="--bare"):
+        existing.up(bare=True)
+    with pytest.raises(CannotRun, match="NAMZU_TEST_RUNNER_IMAGE") as caught:
+        existing.runner_image()
+    assert "\n" not in str(caught.value)
+
+
 def test_without_kubeconfig_the_existing_cluster_is_kubectls_default() -> None:
     assert ExistingCluster.named_by({"HOME": "/h"}).kubeconfig == Path("/h/.kube/config")

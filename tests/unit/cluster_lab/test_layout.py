@@ -24,7 +24,20 @@ def test_ports_stay_below_node_ports_and_ephemeral_ports() -> None:
     assert max(layout.port(use) for layout in EVERY for use in PORT_OFFSETS) < 30000
 
 
-@pytest.mark.parametrize("part", ["name", "state", "run", "bridge", "pod_subnet", "service_subnet", "node_address"])
+PARTS = [
+    "name",
+    "state",
+    "run",
+    "bridge",
+    "pod_subnet",
+    "service_subnet",
+    "node_address",
+    "proxy_address",
+    "proxy_link",
+]
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_no_path_name_or_address_is_used_twice(part: str) -> None:
     assert len({getattr(layout, part) for layout in EVERY}) == len(EVERY)
 
@@ -32,12 +45,14 @@ def test_no_path_name_or_address_is_used_twice(part: str) -> None:
 def test_addresses_are_inside_their_subnets() -> None:
     for layout in EVERY:
         assert ipaddress.ip_address(layout.node_address) in ipaddress.ip_network(layout.pod_subnet)
+        assert ipaddress.ip_address(layout.proxy_address) in ipaddress.ip_network(layout.pod_subnet)
         assert ipaddress.ip_address(layout.service_address) in ipaddress.ip_network(layout.service_subnet)
 
 
 def test_names_fit_the_kernel() -> None:
     for layout in EVERY:
         assert len(layout.bridge) < 16
+        assert len(layout.proxy_link) < 16
         assert len(str(layout.containerd_socket)) < 108
 
 
@@ -47,6 +62,13 @@ def test_the_first_instance_is_the_default() -> None:
 
 def test_the_environment_names_the_instance() -> None:
     assert layout_from({"NAMZU_CLUSTER_INSTANCE": "2"}) == Layout(2)
+
+
+def test_a_kubeconfig_of_ours_names_its_instance_too() -> None:
+    ours = {"KUBECONFIG": str(Layout(3).kubeconfig)}
+    assert layout_from(ours) == Layout(3)
+    assert layout_from({**ours, "NAMZU_CLUSTER_INSTANCE": "2"}) == Layout(2)
+    assert layout_from({"KUBECONFIG": "/home/someone/.kube/config"}) == Layout(1)
 
 
 @pytest.mark.parametrize("wrong", ["0", "10", "-1", "two", "1.5", "../1", "²"])

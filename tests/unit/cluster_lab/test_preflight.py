@@ -107,3 +107,22 @@ def test_a_free_port_is_not_taken() -> None:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     assert not preflight.port_is_taken(port)
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_a_port_is_taken_on_one_address_and_free_on_another_that_need_not_exist(kind: socket.SocketKind) -> None:
+    with socket.socket(socket.AF_INET, kind) as other:
+        other.bind(("127.0.0.1", 0))
+        if kind == socket.SOCK_STREAM:
+            other.listen()
+        port = other.getsockname()[1]
+        assert preflight.port_is_taken(port, "127.0.0.1", kind)
+        assert not preflight.port_is_taken(port, Layout(7).node_address, kind)
+
+
+def test_a_bare_cluster_needs_neither_apt_nor_containers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(packages, "has_apt", lambda: False)
+    monkeypatch.setattr(packages, "missing", lambda: Missing(("containerd",), ("containerd",)))
+    monkeypatch.setattr(preflight.programs, "missing", lambda _cache, _modules: [])
+    monkeypatch.setattr(preflight, "check_root", lambda: None)
+    preflight.check_bare(tmp_path)

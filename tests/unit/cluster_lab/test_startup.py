@@ -102,7 +102,7 @@ def test_a_component_is_not_started_after_a_stop(layout: Layout) -> None:
 
 
 def test_every_need_of_a_component_is_a_step(layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    programs = Programs((tmp_path, tmp_path))
+    programs = Programs((tmp_path, tmp_path, tmp_path))
     monkeypatch.setattr("tests.cluster.packages.find", lambda program: f"/usr/bin/{program}")
     monkeypatch.setattr(startup, "administrator_api", lambda _path: None)
     materials = Materials(programs, tmp_path, Objects((), (), ()))
@@ -110,3 +110,24 @@ def test_every_need_of_a_component_is_a_step(layout: Layout, monkeypatch: pytest
     names = {step.name for step in steps}
     assert {component.name for component in components(layout, programs)} <= names
     assert {need for step in steps for need in step.needs} <= names
+
+
+def test_a_bare_cluster_is_etcd_and_the_api_server(layout: Layout, tmp_path: Path) -> None:
+    bare = components(layout, Programs((tmp_path, tmp_path, tmp_path)), bare=True)
+    assert [component.name for component in bare] == ["etcd", "kube-apiserver"]
+    assert {need for component in bare for need in component.needs} <= {"etcd"}
+
+
+def test_only_the_proxy_lives_in_a_network_of_its_own(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tests.cluster.packages.find", lambda program: f"/usr/bin/{program}")
+    found = components(layout, Programs((tmp_path, tmp_path, tmp_path)))
+    assert [component.name for component in found if component.network] == ["kube-proxy"]
+
+
+def test_nothing_listens_on_every_address(layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tests.cluster.packages.find", lambda program: f"/usr/bin/{program}")
+    words = [word for component in components(layout, Programs((tmp_path,) * 3)) for word in component.argv]
+    assert [word for word in words if "0.0.0.0" in word] == []  # noqa: S104 (looked for, not used)
+    assert "--bind-address=127.0.0.1" in words

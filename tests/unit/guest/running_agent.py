@@ -169,7 +169,7 @@ def own_pid(pid: int) -> int:
 
 
 def read_line(stream: t.IO[str], seconds: float = PATIENCE) -> str:
-    readable, _, _ = select.select([stream], [], [], seconds)
+    readable, _unused, _unused = select.select([stream], [], [], seconds)
     assert readable, "nothing was written in time"
     return stream.readline()
 

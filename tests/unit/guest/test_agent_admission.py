@@ -85,7 +85,7 @@ def test_what_is_no_first_frame_is_refused_at_once(agent: RunningAgent, start: b
 
 def test_a_refusal_reaches_a_client_that_is_still_sending(agent: RunningAgent) -> None:
     stranger = Agent(AgentAddress("127.0.0.1", agent.port, "another"))
-    for _ in range(5):
+    for _unused in range(5):
         with pytest.raises(GuestUnauthorizedError):
             stranger.execute(["true", "x" * 4_000_000], deadline=within())
         with pytest.raises(GuestUnauthorizedError):
@@ -118,7 +118,7 @@ def test_after_auth_comes_a_request_without_a_token(agent: RunningAgent) -> None
 
 
 def test_one_who_only_looks_whether_the_port_is_open_does_no_harm(agent: RunningAgent) -> None:
-    for _ in range(20):
+    for _unused in range(20):
         socket.create_connection(("127.0.0.1", agent.port)).close()
     assert agent.client.healthz(within()).protocol == 1
 
@@ -147,7 +147,7 @@ def test_a_stranger_has_little_time(tmp_path: pathlib.Path) -> None:
 
 def test_strangers_cannot_make_it_hold_much(agent: RunningAgent) -> None:
     before = int(agent.status("VmRSS").split()[0])
-    wires = [agent.connect() for _ in range(200)]
+    wires = [agent.connect() for _unused in range(200)]
     try:
         for wire in wires:
             # All but the last byte of the largest first frame.
@@ -165,8 +165,8 @@ def test_strangers_cannot_make_it_hold_much(agent: RunningAgent) -> None:
 
 def test_over_the_limit_of_connections_it_says_busy_and_recovers(tmp_path: pathlib.Path) -> None:
     with running_agent(workspace=tmp_path, patch="import server; server.CONNECTION_LIMIT = 4") as agent:
-        held = [agent.connect() for _ in range(4)]
-        for _ in range(100):
+        held = [agent.connect() for _unused in range(4)]
+        for _unused in range(100):
             with pytest.raises(GuestRefusedError) as caught:
                 agent.client.execute(["true"], deadline=within(), stdin=bytes(100_000))
             assert (caught.value.kind, caught.value.retryable) == ("busy", True)
@@ -190,7 +190,7 @@ def test_running_out_of_descriptors_is_refused_and_passes(tmp_path: pathlib.Path
     with running_agent(workspace=tmp_path, patch=patch) as agent, contextlib.ExitStack() as crowd:
         # Each connection takes one; a command takes several, so it fails while there is still one to be told by.
         def press() -> None:
-            for _ in range(40):
+            for _unused in range(40):
                 crowd.enter_context(agent.connect())
                 assert agent.client.execute(["true"], deadline=within()).rc == 0
 

@@ -191,7 +191,7 @@ def test_packets_that_are_dropped() -> None:
     with socket.socket() as listener, contextlib.ExitStack() as stack:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
-        for _ in range(4):
+        for _unused in range(4):
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(listener.getsockname())
@@ -316,7 +316,7 @@ def test_a_machine_that_died_is_found_out_by_both_sides(agent: RunningAgent) -> 
         """The kernel's timer of each end of the connection, from /proc/net/tcp."""
         running = {}
         for line in pathlib.Path("/proc/net/tcp").read_text(encoding="utf-8").splitlines()[1:]:
-            _number, local, remote, state, _queues, timer, *_ = line.split()
+            _number, local, remote, state, _queues, timer, *_unused = line.split()
             for side, address in (("agent", local), ("client", remote)):
                 if address.endswith(f":{agent.port:04X}") and state == "01":
                     running[side] = timer.split(":")[0]

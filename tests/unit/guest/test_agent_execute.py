@@ -355,7 +355,7 @@ def test_descriptors_and_threads_are_given_back(tmp_path: pathlib.Path) -> None:
         folder = pathlib.Path(f"/proc/{agent.pid}/fd")
         eventually(lambda: agent.status("Threads") == "2")
         before = len(list(folder.iterdir()))
-        for _ in range(20):
+        for _unused in range(20):
             shell(agent, "cat", stdin=b"x" * 100_000)
             with pytest.raises(GuestRefusedError):
                 agent.client.execute(["no-such-program"], deadline=within(), stdin=b"x")

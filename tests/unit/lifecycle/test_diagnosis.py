@@ -132,7 +132,7 @@ def test_pod_that_cannot_be_read_changes_nothing() -> None:
 )
 def test_failed_request_becomes_the_reason(error: SandboxError, reason: str, retryable: bool) -> None:
     explained = explain(error, REF)
-    assert type(explained) is AcquireError
+    assert explained.__class__ is AcquireError
     assert (explained.reason, explained.retryable, explained.object) == (reason, retryable, str(REF))
 
 

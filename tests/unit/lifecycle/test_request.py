@@ -141,7 +141,7 @@ def test_request_that_cannot_be_honoured_names_the_option(changes: dict[str, t.A
 
 
 def test_fresh_names_are_names_and_differ() -> None:
-    names = {fresh_name() for _ in range(100)}
+    names = {fresh_name() for _unused in range(100)}
     assert len(names) == 100
     for name in names:
         assert name.startswith("namzu-task-")

@@ -46,8 +46,15 @@ def _query(text: str) -> t.Callable[[t.Any], t.Any]:
         compiled = jmespath.compile(text)
     except jmespath.exceptions.JMESPathError as error:
         raise InputError(f"query is no JMESPath expression: {error}") from None
-    search: t.Callable[[t.Any], t.Any] = compiled.search
-    return search
+
+    def select(sandboxes: t.Any) -> t.Any:
+        try:
+            return compiled.search(sandboxes)
+        except jmespath.exceptions.JMESPathError as error:
+            # What a function is given is known only now.
+            raise InputError(f"query cannot be applied to the sandboxes: {error}") from None
+
+    return select
 
 
 VERB = Verb(name="sandbox_info", options=SANDBOX_INFO, run=run)
