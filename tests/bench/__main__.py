@@ -7,25 +7,37 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .rows import ROWS
+from .rows import LARGE_POOL, LARGE_ROWS, ROWS, Ratio
 from .stage import Stage
 
 
 def main() -> int:
     """Print a line a ratio; 1 when a budget is broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("row", nargs="*", metavar="ROW", help=f"which rows; all when none is named: {', '.join(ROWS)}")
+    names = f"{', '.join(ROWS)}; and with a pool of {LARGE_POOL}: {', '.join(LARGE_ROWS)}"
+    parser.add_argument(
+        "row", nargs="*", metavar="ROW", help=f"which rows; those of the tests when none is named: {names}"
+    )
     chosen = parser.parse_args().row or list(ROWS)
+    unknown = [row for row in chosen if row not in {**ROWS, **LARGE_ROWS}]
+    if unknown:
+        parser.error(f"no such row: {', '.join(unknown)}; there are {names}")
     broken = 0
-    with Stage() as stage:
-        for row in chosen:
-            for ratio in ROWS[row](stage):
-                broken += not ratio.holds
-                verdict = "ok" if ratio.holds else "OVER"
-                print(
-                    f"{ratio.value:6.3f}  of at most {ratio.budget:5.2f}  {verdict:4}  {ratio.name}  ({ratio.detail})"
-                )
+    for rows, replicas in ((ROWS, 12), (LARGE_ROWS, LARGE_POOL)):
+        asked = [row for row in chosen if row in rows]
+        if asked:
+            with Stage(replicas=replicas) as stage:
+                broken += sum(_print(ratio) for row in asked for ratio in rows[row](stage))
     return 1 if broken else 0
+
+
+def _print(ratio: Ratio) -> bool:
+    """A line for a ratio; whether it is over its budget."""
+    verdict = "ok" if ratio.holds else "OVER"
+    print(
+        f"{ratio.value:6.3f}  of at most {ratio.budget:5.2f}  {verdict:4}  {ratio.name}  ({ratio.detail})", flush=True
+    )
+    return not ratio.holds
 
 
 if __name__ == "__main__":

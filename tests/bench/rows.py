@@ -4,15 +4,20 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import os
 import sys
 import typing as t
 import uuid
 
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire_many import acquire_many
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.releases import release_many
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
 
 from .bare import Bare
@@ -100,7 +105,43 @@ def core_acquire(stage: Stage, rounds: int = 20) -> list[Ratio]:
     return [Ratio("core: acquire / bare POST + watch + GET", ratio, 1.3, detail)]
 
 
+def many(stage: Stage, rounds: int = 3) -> list[Ratio]:
+    """A whole pool at once with ``count``, against as many threads that each do a bare POST, watch and GET."""
+    client = Client(resolve_access({}, os.environ))
+    request = AcquireRequest(
+        namespace=stage.namespace, warm_pool=stage.pool, name="bench-many", ttl=600, agent_address="pod_ip"
+    )
+
+    def ours() -> None:
+        acquire_many(client, request, stage.replicas)
+
+    def one(number: int) -> None:
+        Bare(os.environ["KUBECONFIG"]).acquire(stage.namespace, stage.pool, f"bench-many-{number}")
+
+    def theirs() -> None:
+        with concurrent.futures.ThreadPoolExecutor(stage.replicas) as threads:
+            list(threads.map(one, range(stage.replicas)))
+
+    def settle() -> None:
+        release_many(
+            client, stage.namespace, [f"bench-many-{number}" for number in range(stage.replicas)], Deadline(60)
+        )
+        stage.settle()
+
+    measured = side_by_side({"ours": ours, "bare": theirs}, rounds, settle)
+    settle()
+    client.close()
+    detail = ", ".join(f"{key} {one.median:.2f} s" for key, one in measured.items())
+    ratio = measured["ours"].median / measured["bare"].median
+    return [Ratio(f"core: {stage.replicas} at once / as many bare threads", ratio, 1.2, detail)]
+
+
+#: Rows that the tests hold to their budgets.
 ROWS: dict[str, t.Callable[[Stage], list[Ratio]]] = {
     "core_acquire": core_acquire,
     "acquire_release": acquire_release,
 }
+
+#: Rows that need a large pool, and minutes to fill it between rounds; measured when asked for.
+LARGE_ROWS: dict[str, t.Callable[[Stage], list[Ratio]]] = {"many": many}
+LARGE_POOL = 50

@@ -11,8 +11,8 @@ import typing as t
 
 import pytest
 
-from .rows import ROWS, Ratio
-from .stage import Stage
+from tests.bench.rows import ROWS, Ratio
+from tests.bench.stage import Stage
 
 ATTEMPTS = 3
 

@@ -183,10 +183,10 @@ def parse(frame: bytes) -> dict[str, Any]:
 def listen(address: str, port: int) -> socket.socket:
     """A listening socket: on ``address``, or on all of them, over IPv6 and IPv4 where both exist."""
     if address:
-        family, _, _, _, where = socket.getaddrinfo(
+        found = socket.getaddrinfo(
             address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICHOST
         )[0]
-        return bound(family, where)
+        return bound(found[0], found[4])
     try:
         return bound(socket.AF_INET6, ("::", port))
     except OSError:
