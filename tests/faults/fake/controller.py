@@ -50,6 +50,8 @@ class FakeController:
                 self._handle(event)
 
     def _handle(self, event: Event) -> None:
+        if event.key.plural == "sandboxes" and "podTemplate" in (event.body.get("spec") or {}):
+            self._handle_direct(event)
         if event.key.plural != "sandboxclaims":
             return
         if event.type == "ADDED":
@@ -58,6 +60,31 @@ class FakeController:
             sandbox = (event.body.get("status") or {}).get("sandbox") or {}
             if sandbox:
                 self._soon(self.removal_delay, lambda: self._remove(event.key.namespace, sandbox["name"]))
+
+    def _handle_direct(self, event: Event) -> None:
+        """A Sandbox that nobody claims: its pod has its name, and the labels of its template."""
+        if event.type == "ADDED":
+            self._soon(self.bind_delay, lambda: self._start_pod(event))
+        elif event.type == "DELETED":
+            pod = Key("pods", event.key.namespace, event.key.name)
+            self._soon(self.removal_delay, lambda: self._remove_pod(pod))
+
+    def _start_pod(self, event: Event) -> None:
+        store, name = self.server.store, event.key.name
+        with store.changed:
+            if name not in store.names("sandboxes") or self.ready is None:
+                return
+            template = event.body["spec"]["podTemplate"]
+            pod = {
+                "metadata": {"name": name, "uid": self._pod_uid, "labels": template["metadata"]["labels"]},
+                "status": {"phase": "Running", "podIP": "127.0.0.1"},
+            }
+            store.create("pods", event.key.namespace, pod)
+            store.patch(event.key, {"status": {"conditions": [self.ready], "serviceFQDN": "127.0.0.1"}})
+
+    def _remove_pod(self, pod: Key) -> None:
+        if pod.name in self.server.store.names("pods"):
+            self.server.store.delete(pod)
 
     def _soon(self, seconds: float, action: t.Callable[[], None]) -> None:
         if seconds > 0:
