@@ -7,8 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ..lifecycle.claim import timestamp
 from ..lifecycle.inventory import Standing
+from ..lifecycle.matching import timestamp
 from ..lifecycle.request import Acquired, Verdict
 
 

@@ -11,7 +11,8 @@ import datetime
 import typing as t
 
 from ..cluster.resources import ACQUIRE_ID_ANNOTATION, BATCH_LABEL, CLAIM, Body, ObjectRef, condition
-from .errors import AcquireError, ClaimMismatchError
+from .errors import AcquireError
+from .matching import label_differences, life_differences, refuse_mismatch, timestamp
 from .request import AcquireRequest
 
 #: Ready reasons with which the controller has decided; every other one is a delay. Measured on agent-sandbox v0.5.6 by
@@ -114,13 +115,7 @@ def refuse_other(claim: Body, ref: ObjectRef, request: AcquireRequest, now: date
     Raises:
         ClaimMismatchError: naming each difference.
     """
-    differences = list(_differences(claim, request, now))
-    if differences:
-        raise ClaimMismatchError(
-            f"{ref} stands there already and is not the one asked for: {'; '.join(differences)}. It was left as it is.",
-            object=str(ref),
-            next_step="Use another name, or release that one first (state: absent).",
-        )
+    refuse_mismatch(ref, _differences(claim, request, now))
 
 
 def _differences(claim: Body, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:
@@ -128,28 +123,13 @@ def _differences(claim: Body, request: AcquireRequest, now: datetime.datetime) -
     pool = (spec.get("warmPoolRef") or {}).get("name")
     if pool != request.warm_pool:
         yield f"its warm pool is {pool}, not {request.warm_pool}"
-    labels = metadata.get("labels") or {}
     pod_labels = (spec.get("additionalPodMetadata") or {}).get("labels") or {}
-    for what, have, want in (("label", labels, request.labels), ("pod label", pod_labels, request.pod_labels)):
-        for key, value in want.items():
-            if have.get(key) != value:
-                yield f"its {what} {key} is {have.get(key)!r}, not {value!r}"
-    if metadata.get("deletionTimestamp"):
-        yield "it is being deleted"
-    expires = expires_at(claim)
-    if expires is not None and expires <= now:
-        yield f"its lease ended at {timestamp(expires)}"
+    yield from label_differences("label", metadata.get("labels") or {}, request.labels)
+    yield from label_differences("pod label", pod_labels, request.pod_labels)
+    yield from life_differences(claim, expires_at(claim), now)
 
 
 def expires_at(claim: Body) -> datetime.datetime | None:
     """When the claim expires by itself, or None when it has no such time."""
     text = (claim.get("spec", {}).get("lifecycle") or {}).get("shutdownTime")
     return datetime.datetime.fromisoformat(str(text)) if text else None
-
-
-def timestamp(moment: datetime.datetime) -> str:
-    """A time as the API writes it: RFC 3339, UTC, whole seconds (rounded up, so that no lease is shortened)."""
-    whole = moment.astimezone(datetime.UTC).replace(microsecond=0)
-    if moment.microsecond:
-        whole += datetime.timedelta(seconds=1)
-    return whole.strftime("%Y-%m-%dT%H:%M:%SZ")

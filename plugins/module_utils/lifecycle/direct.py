@@ -26,8 +26,7 @@ from ..cluster.resources import (
     condition,
 )
 from ..cluster.retry import retry
-from .claim import timestamp
-from .errors import ClaimMismatchError
+from .matching import label_differences, life_differences, refuse_mismatch, timestamp
 from .request import AcquireRequest
 
 
@@ -133,31 +132,19 @@ def refuse_other(sandbox: Body, ref: ObjectRef, request: AcquireRequest, now: da
     Raises:
         ClaimMismatchError: naming each difference.
     """
-    differences = list(_differences(sandbox, request, now))
-    if differences:
-        raise ClaimMismatchError(
-            f"{ref} stands there already and is not the one asked for: {'; '.join(differences)}. It was left as it is.",
-            object=str(ref),
-            next_step="Use another name, or release that one first (state: absent).",
-        )
+    refuse_mismatch(ref, _differences(sandbox, request, now))
 
 
 def _differences(sandbox: Body, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:
     metadata, spec = sandbox.get("metadata", {}), sandbox.get("spec") or {}
     if ACQUIRE_ID_ANNOTATION not in (metadata.get("annotations") or {}):
         yield "it was not acquired as a sandbox"
-    template = ((spec.get("podTemplate") or {}).get("metadata") or {}).get("labels") or {}
-    labels = metadata.get("labels") or {}
+    pod_template = spec.get("podTemplate") or {}
+    pod_labels = (pod_template.get("metadata") or {}).get("labels") or {}
+    yield from label_differences("label", metadata.get("labels") or {}, request.labels)
     wanted = {**request.pod_labels, TEMPLATE_LABEL: str(request.template)}
-    for what, have, want in (("label", labels, request.labels), ("pod label", template, wanted)):
-        for key, value in want.items():
-            if have.get(key) != value:
-                yield f"its {what} {key} is {have.get(key)!r}, not {value!r}"
-    runtime_class = ((spec.get("podTemplate") or {}).get("spec") or {}).get("runtimeClassName")
+    yield from label_differences("pod label", pod_labels, wanted)
+    runtime_class = (pod_template.get("spec") or {}).get("runtimeClassName")
     if request.runtime_class is not None and runtime_class != request.runtime_class:
         yield f"its runtime class is {runtime_class}, not {request.runtime_class}"
-    if metadata.get("deletionTimestamp"):
-        yield "it is being deleted"
-    expires = expires_at(sandbox)
-    if expires is not None and expires <= now:
-        yield f"its lease ended at {timestamp(expires)}"
+    yield from life_differences(sandbox, expires_at(sandbox), now)

@@ -20,9 +20,9 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.claim impo
     expires_at,
     refuse_decided,
     refuse_other,
-    timestamp,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError, ClaimMismatchError
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.matching import timestamp
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
 
 REF = CLAIM.ref("team-a", "build-1")

@@ -12,7 +12,7 @@ from ...cluster.deadline import Deadline
 from ...cluster.errors import InputError, SandboxError
 from ...lifecycle.acquire import acquire, would_acquire
 from ...lifecycle.acquire_many import PartialAcquireError, acquire_many, numbered
-from ...lifecycle.claim import timestamp
+from ...lifecycle.matching import timestamp
 from ...lifecycle.releases import names_matching, release_many
 from ...lifecycle.request import Acquired, AcquireRequest, check_name
 from ..durations import seconds

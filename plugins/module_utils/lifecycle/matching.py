@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Whether what stands under a name is what a request describes: the differences, in words, and their refusal."""
+
+from __future__ import annotations
+
+import datetime
+import typing as t
+
+from ..cluster.resources import Body, ObjectRef
+from .errors import ClaimMismatchError
+
+
+def refuse_mismatch(ref: ObjectRef, differences: t.Iterable[str]) -> None:
+    """Raise when there is a difference.
+
+    Raises:
+        ClaimMismatchError: naming each.
+    """
+    found = list(differences)
+    if found:
+        raise ClaimMismatchError(
+            f"{ref} stands there already and is not the one asked for: {'; '.join(found)}. It was left as it is.",
+            object=str(ref),
+            next_step="Use another name, or release that one first (state: absent).",
+        )
+
+
+def label_differences(what: str, have: t.Mapping[str, t.Any], want: t.Mapping[str, str]) -> t.Iterator[str]:
+    """Labels that are asked for and are not there as asked; others may have been added."""
+    for key, value in want.items():
+        if have.get(key) != value:
+            yield f"its {what} {key} is {have.get(key)!r}, not {value!r}"
+
+
+def life_differences(body: Body, expires: datetime.datetime | None, now: datetime.datetime) -> t.Iterator[str]:
+    """Why an object is not alive any more."""
+    if body.get("metadata", {}).get("deletionTimestamp"):
+        yield "it is being deleted"
+    if expires is not None and expires <= now:
+        yield f"its lease ended at {timestamp(expires)}"
+
+
+def timestamp(moment: datetime.datetime) -> str:
+    """A time as the API writes it: RFC 3339, UTC, whole seconds (rounded up, so that no lease is shortened)."""
+    whole = moment.astimezone(datetime.UTC).replace(microsecond=0)
+    if moment.microsecond:
+        whole += datetime.timedelta(seconds=1)
+    return whole.strftime("%Y-%m-%dT%H:%M:%SZ")
