@@ -130,3 +130,26 @@ def test_the_inventory_can_be_queried(play, pool):
         ]
     )
     assert 500 < played["info"]["queried"] <= 601
+
+
+def test_the_recover_playbook_gives_back_what_carries_the_label(play, pool, kube):
+    wanted = {**pool.access, "warm_pool": pool.name, "name": "lost", "labels": {"host": "crashed"}}
+    play([sandbox("acquire", **wanted)])
+    names = {"recover_namespace": pool.namespace, "recover_selector": "host=crashed"}
+    would = play.playbook("namzu.sandbox.recover", variables=names, check=True)
+    assert would["Give it back"]["released"] == ["lost"]
+    recovered = play.playbook("namzu.sandbox.recover", variables=names)
+    assert recovered["Give it back"]["released"] == ["lost"]
+    assert kube.get(f"{CLAIMS.format(pool.namespace)}/lost") is None
+
+
+def test_the_recover_playbook_refuses_to_release_everything(play, pool):
+    names = {"recover_namespace": pool.namespace, "recover_selector": " "}
+    assert play.playbook("namzu.sandbox.recover", variables=names, may_fail=True).rc != 0
+
+
+def test_the_capacity_gate_opens_when_there_is_room_and_fails_when_there_is_none(play, pool):
+    names = {"gate_namespace": pool.namespace, "gate_warm_pool": pool.name, "gate_delay": 1}
+    assert play.playbook("namzu.sandbox.capacity_gate", variables={**names, "gate_sandboxes": 1}).rc == 0
+    full = {**names, "gate_sandboxes": 500, "gate_retries": 1}
+    assert play.playbook("namzu.sandbox.capacity_gate", variables=full, may_fail=True).rc != 0
