@@ -91,7 +91,7 @@ def docs(session: nox.Session) -> None:
 @nox.parametrize("environment", ENVIRONMENTS, ids=ENVIRONMENTS)
 def unit(session: nox.Session, environment: str) -> None:
     """Unit and fault tests."""
-    run(session, "pytest", *session.posargs, environment=environment)
+    run(session, "pytest", "--numprocesses=auto", *session.posargs, environment=environment)
 
 
 @nox.session(tags=["sanity"])
