@@ -49,6 +49,10 @@ class Bare:
             stream.flush()
             self.tls.load_cert_chain(stream.name)
 
+    def close(self) -> None:
+        """Close the kept connection."""
+        self.kept.close()
+
     def connection(self) -> http.client.HTTPSConnection:
         """A new connection."""
         return http.client.HTTPSConnection(self.host, self.port, context=self.tls)
@@ -85,9 +89,9 @@ class Bare:
         )
         watch = self.connection()
         watch.request("GET", f"{claims}?{query}", headers=self.headers)
-        answer = watch.getresponse()
-        while not _is_ready(claim):
-            claim = json.loads(answer.readline())["object"]
+        with watch.getresponse() as answer:
+            while not _is_ready(claim):
+                claim = json.loads(answer.readline())["object"]
         watch.close()
         return self.request("GET", f"/api/v1/namespaces/{namespace}/pods/{claim['status']['sandbox']['name']}")
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import sys
@@ -100,6 +101,7 @@ def core_acquire(stage: Stage, rounds: int = 20) -> list[Ratio]:
 
     measured = side_by_side({"ours": ours, "bare": theirs}, rounds, settle)
     settle()
+    bare.close()
     detail = ", ".join(f"{key} {one.median * 1000:.0f} ms" for key, one in measured.items())
     ratio = measured["ours"].median / measured["bare"].median
     return [Ratio("core: acquire / bare POST + watch + GET", ratio, 1.3, detail)]
@@ -116,7 +118,8 @@ def many(stage: Stage, rounds: int = 3) -> list[Ratio]:
         acquire_many(client, request, stage.replicas)
 
     def one(number: int) -> None:
-        Bare(os.environ["KUBECONFIG"]).acquire(stage.namespace, stage.pool, f"bench-many-{number}")
+        with contextlib.closing(Bare(os.environ["KUBECONFIG"])) as bare:
+            bare.acquire(stage.namespace, stage.pool, f"bench-many-{number}")
 
     def theirs() -> None:
         with concurrent.futures.ThreadPoolExecutor(stage.replicas) as threads:
