@@ -36,6 +36,7 @@ class Ratio:
         name: what it compares.
         value: ours divided by the other.
         budget: the most that it may be.
+        promised: whether the tests hold it; one that is not is a goal, measured by ``make bench``.
         detail: medians in seconds, for orientation only: absolute times belong to the machine.
     """
 
@@ -43,6 +44,7 @@ class Ratio:
     value: float
     budget: float
     detail: str
+    promised: bool = True
 
     @property
     def holds(self) -> bool:
@@ -69,7 +71,7 @@ def acquire_release(stage: Stage, rounds: int = 3) -> list[Ratio]:
     detail = ", ".join(f"{name} {one.median:.2f} s" for name, one in measured.items())
     return [
         Ratio("play: ours / kubernetes.core.k8s with wait", ours / theirs, 0.25, detail),
-        Ratio("play: ours / (bare requests + debug items)", ours / floor, 1.15, detail),
+        Ratio("play: ours / (bare requests + debug items)", ours / floor, 1.15, detail, promised=False),
     ]
 
 
@@ -104,7 +106,7 @@ def core_acquire(stage: Stage, rounds: int = 20) -> list[Ratio]:
     bare.close()
     detail = ", ".join(f"{key} {one.median * 1000:.0f} ms" for key, one in measured.items())
     ratio = measured["ours"].median / measured["bare"].median
-    return [Ratio("core: acquire / bare POST + watch + GET", ratio, 1.3, detail)]
+    return [Ratio("core: acquire / bare POST + watch + GET", ratio, 1.3, detail, promised=False)]
 
 
 def many(stage: Stage, rounds: int = 3) -> list[Ratio]:
@@ -139,7 +141,7 @@ def many(stage: Stage, rounds: int = 3) -> list[Ratio]:
     return [Ratio(f"core: {stage.replicas} at once / as many bare threads", ratio, 1.2, detail)]
 
 
-#: Rows that the tests hold to their budgets.
+#: Rows that ``make bench`` prints.
 ROWS: dict[str, t.Callable[[Stage], list[Ratio]]] = {
     "core_acquire": core_acquire,
     "acquire_release": acquire_release,
