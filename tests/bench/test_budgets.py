@@ -16,6 +16,9 @@ from tests.bench.stage import Stage
 
 ATTEMPTS = 3
 
+# The measured commands are other processes; a socket that the measuring leaves to the collector is no slow product.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture(scope="module")
 def stage() -> t.Iterator[Stage]:
