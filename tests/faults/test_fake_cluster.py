@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, POD
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.address import locate
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
@@ -57,3 +58,15 @@ def test_locate_makes_the_requests_that_the_fault_tests_cover(cluster: FakeClust
     deadline = Deadline(5.0, client.clock)
     locate(client, NAMESPACE, "build-1", port=cluster.agent.port, mode="service", deadline=deadline)
     assert tuple(cluster.plan.received()) == LOCATE
+
+
+def test_request_during_a_watch_finds_a_connection_open(cluster: FakeCluster, client: Client) -> None:
+    acquired = acquire(client, cluster.request())
+    ref = CLAIM.ref(NAMESPACE, acquired.name)
+    version = client.get(ref)["metadata"]["resourceVersion"]
+    watched = client.watch(ref, str(int(version) - 1), Deadline(5.0, client.clock))
+    assert next(watched)
+    opened = cluster.server.connections
+    client.get(POD.ref(NAMESPACE, acquired.pod))
+    assert cluster.server.connections == opened
+    watched.close()

@@ -14,9 +14,10 @@ import urllib.parse
 from .access import Access
 from .answers import error_from_answer
 from .deadline import SYSTEM_CLOCK, Clock, Deadline
-from .errors import AccessError, ApiAnswerError, ApiTimeoutError, ApiUnreachableError
+from .errors import AccessError, ApiAnswerError, ApiTimeoutError, ApiUnreachableError, GoneError
 from .resources import Body, Kind, ObjectRef
-from .transport import HAS_URLLIB3, open_pool
+from .server_time import ServerTime
+from .transport import HAS_URLLIB3, cuttable, open_pools
 
 if HAS_URLLIB3:
     import urllib3
@@ -47,8 +48,9 @@ class Client:
     def __init__(self, access: Access, request_timeout: float = REQUEST_TIMEOUT, clock: Clock = SYSTEM_CLOCK) -> None:
         self.access = access
         self.clock = clock
+        self.server_time = ServerTime(clock)
         self._request_timeout = max(MINIMUM_REQUEST_TIMEOUT, request_timeout)
-        self._pool = open_pool(access)
+        self._requests, self._watches = open_pools(access)
 
     def __enter__(self) -> t.Self:
         return self
@@ -58,22 +60,36 @@ class Client:
 
     def close(self) -> None:
         """Close every connection."""
-        self._pool.clear()
+        self._requests.clear()
+        self._watches.clear()
 
     def get(self, ref: ObjectRef, deadline: Deadline | None = None) -> Body:
         """Read one object."""
         return self._object("GET", ref.path, ref, deadline)
 
     def list(
-        self, kind: Kind, namespace: str, *, label_selector: str | None = None, deadline: Deadline | None = None
+        self, kind: Kind, namespace: str | None, *, label_selector: str | None = None, deadline: Deadline | None = None
     ) -> Body:
-        """Read all objects of a kind in a namespace, with the list's own metadata."""
+        """Read all objects of a kind in a namespace (None: in the cluster), with the list's own metadata."""
         query = {"labelSelector": label_selector} if label_selector else None
-        subject = f"{kind.plural} in {namespace}"
+        subject = f"{kind.plural} in {namespace or 'the cluster'}"
         answer = self._request("GET", kind.collection(namespace), subject, deadline, query=query)
-        if "items" not in answer or not isinstance(answer["items"] or [], list):
+        items = answer.get("items", "none") or []
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise self._no_answer("GET", subject)
-        return {**answer, "items": answer["items"] or []}
+        return {**answer, "items": items}
+
+    def served_versions(self, group: str, deadline: Deadline | None = None) -> t.Sequence[str]:
+        """The versions of an API group that the server serves, in its order; none when it has no such group."""
+        subject = f"the API group {group}"
+        try:
+            answer = self._request("GET", f"/apis/{group}", subject, deadline)
+        except GoneError:
+            return ()
+        versions = answer.get("versions")
+        if not isinstance(versions, list):
+            raise self._no_answer("GET", subject)
+        return [str(one.get("version")) for one in versions if isinstance(one, dict)]
 
     def create(self, ref: ObjectRef, body: Body, deadline: Deadline | None = None, *, dry_run: bool = False) -> Body:
         """Create an object; a lost answer raises with ``sent`` set and is never repeated here."""
@@ -81,9 +97,10 @@ class Client:
         path = ref.kind.collection(ref.namespace)
         return self._object("POST", path, ref, deadline, query=query, body=body)
 
-    def patch(self, ref: ObjectRef, body: Body, deadline: Deadline | None = None) -> Body:
+    def patch(self, ref: ObjectRef, body: Body, deadline: Deadline | None = None, *, dry_run: bool = False) -> Body:
         """Change an object by a JSON merge patch (RFC 7386)."""
-        return self._object("PATCH", ref.path, ref, deadline, body=body, content_type=_MERGE_PATCH)
+        query = {"dryRun": "All"} if dry_run else None
+        return self._object("PATCH", ref.path, ref, deadline, query=query, body=body, content_type=_MERGE_PATCH)
 
     def delete(self, ref: ObjectRef, deadline: Deadline | None = None, *, uid: str | None = None) -> Body:
         """Delete an object; with ``uid`` only that very one (409 when another stands under the name)."""
@@ -140,12 +157,15 @@ class Client:
             "resourceVersion": resource_version,
             "timeoutSeconds": str(max(1, int(seconds) - 1)),
         }
-        answer = self._open("GET", path, subject, seconds, query, None, "")
+        with cuttable(deadline):
+            answer = self._open("GET", path, subject, seconds, query, None, "", self._watches)
         wire = getattr(answer.connection, "sock", None)
+        cut = functools.partial(_cut, wire) if isinstance(wire, socket.socket) else _nothing
         try:
-            if on_open is not None and isinstance(wire, socket.socket):
-                on_open(functools.partial(_cut, wire))
-            yield from _events(answer, subject)
+            if on_open is not None:
+                on_open(cut)
+            with deadline.cancellation.cutting(cut):
+                yield from _events(answer, subject)
         except _failures() as error:
             raise self._unanswered("GET", subject, error, sent=True) from None
         finally:
@@ -171,8 +191,9 @@ class Client:
         body: Body | None = None,
         content_type: str = "application/json",
     ) -> Body:
-        answer = self._open(method, path, subject, self._bound(deadline), query, body, content_type)
-        document = _document(self._read(answer, method, subject))
+        with cuttable(deadline):
+            answer = self._open(method, path, subject, self._bound(deadline), query, body, content_type, self._requests)
+            document = _document(self._read(answer, method, subject))
         if document is None:
             raise self._no_answer(method, subject)
         return document
@@ -186,6 +207,7 @@ class Client:
         query: dict[str, str] | None,
         body: Body | None,
         content_type: str,
+        pool: urllib3.PoolManager,
     ) -> urllib3.BaseHTTPResponse:
         """Send a request and return its answer with the body unread; answers of 300 and above raise.
 
@@ -197,8 +219,9 @@ class Client:
         if body is not None:
             data = json.dumps(body, separators=(",", ":")).encode()
             headers["Content-Type"] = content_type
+        sent = self.clock.monotonic()
         try:
-            answer = self._pool.request(
+            answer = pool.request(
                 method,
                 url,
                 body=data,
@@ -210,6 +233,7 @@ class Client:
             )
         except _failures() as error:
             raise self._unanswered(method, subject, error, sent=_may_have_been_sent(error)) from None
+        self.server_time.heard(answer.headers.get("Date"), sent)
         if answer.status >= 300:
             content = self._read(answer, method, subject)
             raise error_from_answer(
@@ -314,6 +338,10 @@ def _cut(wire: socket.socket) -> None:
     with contextlib.suppress(OSError):
         # Past TLS, whose own shutdown takes its state away from the thread that reads.
         socket.socket.shutdown(wire, socket.SHUT_RDWR)
+
+
+def _nothing() -> None:
+    """An answer that is whole already has no connection to cut."""
 
 
 def _failures() -> tuple[type[Exception], ...]:

@@ -1,17 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""The wire to the API server: one pool of connections, with TLS, proxy and bounds set once."""
+"""The wire to the API server: pools of connections, with TLS, proxy and bounds set once."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import ssl
 import tempfile
+import threading
 import typing as t
 import urllib.parse
 
 from .access import Access
 from .bounded import BoundedResponse
+from .deadline import Deadline
 from .errors import AccessError, MissingDependencyError
 
 try:
@@ -33,7 +37,17 @@ else:
     class _HTTPConnection(urllib3.connection.HTTPConnection):
         response_class = BoundedResponse
 
-    class _HTTPSConnection(urllib3.connection.HTTPSConnection):
+        def _new_conn(self) -> socket.socket:
+            wire = super()._new_conn()
+            _carried_by(wire)
+            return wire
+
+        def request(self, *arguments: t.Any, **keywords: t.Any) -> None:
+            if self.sock is not None:
+                _carried_by(self.sock)
+            super().request(*arguments, **keywords)
+
+    class _HTTPSConnection(_HTTPConnection, urllib3.connection.HTTPSConnection):
         response_class = BoundedResponse
 
         def connect(self) -> None:
@@ -51,12 +65,76 @@ else:
         ConnectionCls = _HTTPSConnection
 
 
+_this_thread = threading.local()
+
+
+class _Flight:
+    """One request on its way, and the connections that carry it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wires: list[socket.socket] = []
+        self._cut = False
+
+    def carried_by(self, wire: socket.socket) -> None:
+        # A handle of our own: the connection may be closed, or wrapped in TLS, which takes the handle away, meanwhile.
+        own = socket.socket(fileno=os.dup(wire.fileno()))
+        with self._lock:
+            self._wires.append(own)
+            if self._cut:
+                _shut(own)
+
+    def cut(self) -> None:
+        with self._lock:
+            self._cut = True
+            for wire in self._wires:
+                _shut(wire)
+
+    def end(self) -> None:
+        with self._lock:
+            for wire in self._wires:
+                wire.close()
+            self._wires.clear()
+
+
+def _shut(wire: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        wire.shutdown(socket.SHUT_RDWR)
+
+
+def _carried_by(wire: socket.socket) -> None:
+    flight: _Flight | None = getattr(_this_thread, "flight", None)
+    if flight is not None:
+        flight.carried_by(wire)
+
+
+@contextlib.contextmanager
+def cuttable(deadline: Deadline | None) -> t.Iterator[None]:
+    """Cut the requests that this thread makes inside the block, when their deadline is called off.
+
+    From the TLS handshake to the end of the answer; only an attempt to connect goes on until its own bound.
+    """
+    if deadline is None:
+        yield
+        return
+    flight = _this_thread.flight = _Flight()
+    try:
+        with deadline.cancellation.cutting(flight.cut):
+            yield
+    finally:
+        _this_thread.flight = None
+        flight.end()
+
+
 #: Connections kept open to the server; a request beyond them opens another and closes it afterwards.
 POOL_SIZE = 16
 
 
-def open_pool(access: Access) -> urllib3.PoolManager:
-    """Make the pool of connections for an access; nothing is sent yet.
+def open_pools(access: Access) -> tuple[urllib3.PoolManager, urllib3.PoolManager]:
+    """Make the pools of connections for an access, one for requests and one for watches; nothing is sent yet.
+
+    A watch keeps its connection to itself, so it opens one of its own, while the controller works, and leaves the
+    request that follows it the one that is open already.
 
     Raises:
         AccessError: a certificate or key is not what its name says.
@@ -71,6 +149,10 @@ def open_pool(access: Access) -> urllib3.PoolManager:
     if access.server.startswith("https://"):
         settings["ssl_context"] = ssl_context(access)
         settings["server_hostname"] = access.server_name
+    return _open_pool(access, settings), _open_pool(access, settings)
+
+
+def _open_pool(access: Access, settings: dict[str, t.Any]) -> urllib3.PoolManager:
     pool = urllib3.PoolManager(**settings) if access.proxy is None else _through_proxy(access.proxy, settings)
     pool.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
     return pool

@@ -45,12 +45,14 @@ class FakeServer:
         store: the objects.
         plan: what goes wrong, and what was asked.
         headers: the headers of every request, in order.
+        connections: how many were opened so far.
     """
 
     def __init__(self) -> None:
         self.store = Store()
         self.plan = Plan()
         self.headers: list[dict[str, str]] = []
+        self.connections = 0
         self.stopping = threading.Event()
         self._late: list[threading.Timer] = []
         self._http = _Listener(self)
@@ -95,6 +97,7 @@ class _Listener(http.server.ThreadingHTTPServer):
 
     def process_request(self, request: t.Any, client_address: t.Any) -> None:
         self._open.add(request)
+        self.fake.connections += 1
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: t.Any) -> None:

@@ -25,7 +25,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors impor
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.proxies import proxy_from_environment
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, Body
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.retry import retry
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.transport import open_pool
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.transport import open_pools
 
 from .authorities import Authority, server_context
 from .scripted import Scripted, answer, claim
@@ -153,7 +153,7 @@ def test_bundle_with_comments_in_any_language_is_read(tmp_path: pathlib.Path) ->
 )
 def test_authority_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(AccessError, match="is not a PEM certificate"):
-        open_pool(Access(server="https://h", ca_pem=text))
+        open_pools(Access(server="https://h", ca_pem=text))
 
 
 ISSUED, ANOTHER = THEIRS.issue("client"), THEIRS.issue("client")
@@ -166,12 +166,12 @@ ISSUED, ANOTHER = THEIRS.issue("client"), THEIRS.issue("client")
 )
 def test_client_certificate_that_is_none_is_refused_without_asking(text: str) -> None:
     with pytest.raises(AccessError, match="do not belong together"):
-        open_pool(Access(server="https://h", client_pem=text or " "))
+        open_pools(Access(server="https://h", client_pem=text or " "))
 
 
 def test_client_key_is_left_in_no_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    open_pool(Access(server="https://h", client_pem=ISSUED.certificate + ISSUED.key)).clear()
+    open_pools(Access(server="https://h", client_pem=ISSUED.certificate + ISSUED.key))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -204,7 +204,7 @@ def test_proxy_is_told_its_own_password() -> None:
 @pytest.mark.parametrize("proxy", ["ftp://u:hush@p", "socks5://u:hush@p", "http://u:hush@[p", "http://u:hush@p:port"])
 def test_proxy_that_is_none_is_refused_unquoted(proxy: str) -> None:
     with pytest.raises(AccessError) as caught:
-        open_pool(Access(server="https://h", proxy=proxy))
+        open_pools(Access(server="https://h", proxy=proxy))
     assert "hush" not in str(caught.value)
 
 
