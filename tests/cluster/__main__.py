@@ -28,10 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.cluster", description="A Kubernetes cluster for the tests.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="|".join(VERBS))
     parsers = {verb: verbs.add_parser(verb, help=meaning) for verb, meaning in VERBS.items()}
-    parsers["up"].add_argument("--bare", action="store_true", help="etcd and the API server alone, without any CRD")
+    kind = parsers["up"].add_mutually_exclusive_group()
+    kind.add_argument("--bare", action="store_true", help="etcd and the API server alone, without any CRD")
+    kind.add_argument(
+        "--no-enforcement", dest="enforce", action="store_false", help="without what enforces NetworkPolicy"
+    )
     asked = parser.parse_args(arguments)
     verb = asked.verb
-    options = {"bare": True} if verb == "up" and asked.bare else {}
+    options = {"bare": asked.bare, "enforce": asked.enforce} if verb == "up" else {}
     for end in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(end, signal.default_int_handler)
     progress = Progress()

@@ -65,6 +65,21 @@ class Api:
             return json.loads(content)
         return content.decode("utf-8", errors="replace")
 
+    def wait_for_change(self, path: str, version: str, seconds: int = 300) -> None:
+        """Return when an object of a list changes after that resource version, or when `seconds` are over."""
+        query = f"?watch=true&resourceVersion={version}&timeoutSeconds={seconds}"
+        connection = self._connection(seconds + 15)
+        try:
+            connection.request("GET", self._address.path.rstrip("/") + path + query, None, self._headers)
+            answer = connection.getresponse()
+            if answer.status >= 300:
+                raise ApiError("GET", path, answer.status, _message(answer.read()))
+            answer.readline()
+        except http.client.HTTPException as error:
+            raise ConnectionError(f"{type(error).__name__}: {error}") from error
+        finally:
+            connection.close()
+
     def apply(self, path: str, manifest: Mapping[str, Any]) -> Any:
         """Server-side apply one object."""
         query = "?fieldManager=namzu-cluster&force=true"

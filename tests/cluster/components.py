@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import health, packages
 from .failures import ClusterError
-from .layout import DNS_PORT, NODE_NAME, PROXY_HEALTH_PORT, Layout
+from .layout import DNS_PORT, FIREWALL_HEALTH_PORT, NODE_NAME, PROXY_HEALTH_PORT, REPOSITORY, Layout
 from .programs import Programs
 
 PATIENCE = 120.0  # seconds from a start to health; a process that ends is noticed at once
@@ -24,6 +24,7 @@ class Component:
     healthy: health.Check
     needs: tuple[str, ...] = ()
     network: Path | None = None  # the network namespace it runs in, None for the machine's
+    folder: Path | None = None  # its working directory, None for the instance's
 
 
 def components(layout: Layout, programs: Programs, *, bare: bool = False) -> tuple[Component, ...]:
@@ -41,6 +42,9 @@ def components(layout: Layout, programs: Programs, *, bare: bool = False) -> tup
         _dns(layout, programs),
         _kubelet(layout, programs),
         _agent_sandbox_controller(layout, programs),
+        # An instance that an earlier version started has no disks.
+        *([_volumes(layout)] if layout.volumes.is_dir() else []),
+        *([_firewall(layout, programs)] if programs.enforce else []),
     )
 
 
@@ -171,7 +175,7 @@ def _proxy(layout: Layout, programs: Programs) -> Component:
             f"--kubeconfig={layout.user_kubeconfig('kube-proxy')}",
             "--proxy-mode=iptables",
             f"--hostname-override={NODE_NAME}",
-            # The answer has to come back through the namespace.
+            # The answer has to come back through the bridge's own address.
             "--masquerade-all",
             "--iptables-localhost-nodeports=false",
             # The kernel's limits stay; that on connections is one for all namespaces, which a namespace cannot change.
@@ -183,7 +187,28 @@ def _proxy(layout: Layout, programs: Programs) -> Component:
         ),
         health.http(PROXY_HEALTH_PORT, "/healthz", host=layout.proxy_address),
         needs=("api-relay",),
-        network=layout.proxy_namespace,
+        network=layout.pod_network,
+    )
+
+
+def _firewall(layout: Layout, programs: Programs) -> Component:
+    port = FIREWALL_HEALTH_PORT
+    return Component(
+        "kube-router",
+        (
+            str(programs.path("kube-router")),
+            f"--kubeconfig={layout.user_kubeconfig('kube-router')}",
+            "--run-firewall=true",
+            "--run-router=false",
+            "--run-service-proxy=false",
+            "--run-loadbalancer=false",
+            f"--hostname-override={NODE_NAME}",
+            f"--service-cluster-ip-range={layout.service_subnet}",
+            f"--health-port={port}",
+        ),
+        health.both(health.http(port, "/healthz", host=layout.proxy_address), health.firewall_chain(layout)),
+        needs=("api-relay", "node-registered", "firewall-permissions"),
+        network=layout.pod_network,
     )
 
 
@@ -204,6 +229,23 @@ def _local_serving(layout: Layout, component: str) -> tuple[str, ...]:
         f"--secure-port={layout.port(component)}",
         f"--tls-cert-file={certificates / 'local.crt'}",
         f"--tls-private-key-file={certificates / 'local.key'}",
+    )
+
+
+def _volumes(layout: Layout) -> Component:
+    return Component(
+        "volumes",
+        (
+            str(layout.python),
+            "-m",
+            "tests.cluster.volumes",
+            str(layout.user_kubeconfig("volumes")),
+            str(layout.volumes),
+            str(layout.volumes_socket),
+        ),
+        health.unix_socket(layout.volumes_socket),
+        needs=("storage",),
+        folder=REPOSITORY,
     )
 
 

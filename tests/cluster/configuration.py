@@ -15,6 +15,7 @@ from . import commands
 from .failures import ClusterError
 from .images import PAUSE_IMAGE
 from .layout import CLUSTER_DOMAIN, Layout
+from .network import BRIDGE, BRIDGE_PLUGIN
 
 MAX_PODS = 250
 POD_PIDS_LIMIT = 256
@@ -74,11 +75,15 @@ COREFILE = """\
 """
 
 
-def write_configuration(layout: Layout, cni_plugins: Path) -> None:
+def write_configuration(layout: Layout) -> None:
     """Write every configuration file of the instance."""
     (layout.configuration / "cni").mkdir(parents=True, exist_ok=True)
     containerd = CONTAINERD.format(
-        state=layout.state, run=layout.run, pause=PAUSE_IMAGE, cni=cni_plugins, snapshotter=snapshotter(layout.state)
+        state=layout.state,
+        run=layout.run,
+        pause=PAUSE_IMAGE,
+        cni=layout.cni_plugins,
+        snapshotter=snapshotter(layout.state),
     )
     (layout.configuration / "containerd.toml").write_text(containerd, encoding="utf-8")
     _write_json(layout.configuration / "cni" / "10-namzu.conflist", cni_network(layout))
@@ -87,7 +92,7 @@ def write_configuration(layout: Layout, cni_plugins: Path) -> None:
 
 
 def cni_network(layout: Layout) -> dict[str, Any]:
-    """Bridge and host-local addresses; service addresses are behind kube-proxy's namespace (see network.py).
+    """Bridge and host-local addresses; the bridge is the next hop to service addresses (see network.py).
 
     No masquerading: pods reach each other and this machine, nothing beyond.
     """
@@ -97,9 +102,10 @@ def cni_network(layout: Layout) -> dict[str, Any]:
         "gateway": layout.node_address,
     }
     bridge = {
-        "type": "bridge",
-        "bridge": layout.bridge,
-        "isGateway": True,
+        "type": BRIDGE_PLUGIN,
+        "bridge": BRIDGE,
+        # The gateway is the machine at the other end of its link.
+        "isGateway": False,
         "ipMasq": False,
         "hairpinMode": True,
         "ipam": {

@@ -16,6 +16,8 @@ from .layout import CLUSTER_DOMAIN, CONTROLLER_NAMESPACE, NODE_NAME, Layout
 ADMINISTRATOR = "namzu-admin"
 MASTERS = "system:masters"
 DNS_USER = "namzu:coredns"
+FIREWALL_USER = "namzu:kube-router"
+VOLUMES_USER = "namzu:volumes"
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,16 @@ COMPONENT_IDENTITIES: Mapping[str, Identity] = {
     "kubelet": Identity(f"system:node:{NODE_NAME}", ("system:nodes",)),
     "kube-proxy": Identity("system:kube-proxy"),
     "coredns": Identity(DNS_USER),
+    "kube-router": Identity(FIREWALL_USER),
+    "volumes": Identity(VOLUMES_USER),
     "agent-sandbox-controller": Identity(
         f"system:serviceaccount:{CONTROLLER_NAMESPACE}:agent-sandbox-controller",
         ("system:serviceaccounts", f"system:serviceaccounts:{CONTROLLER_NAMESPACE}"),
     ),
 }
+
+# They are in another network namespace than the API server, as the pods are.
+ON_THE_POD_NETWORK = ("kube-proxy", "kube-router")
 
 
 def write_credentials(layout: Layout) -> None:
@@ -55,8 +62,7 @@ def write_credentials(layout: Layout) -> None:
     _write_pair(layout, "kube-apiserver-to-kubelet", authority.client("kube-apiserver", [MASTERS]))
     for component in COMPONENT_IDENTITIES:
         users = {component: {"token": tokens[component]}}
-        # kube-proxy is in a network namespace of its own, as the pods are.
-        server = layout.server_for_pods if component == "kube-proxy" else layout.server
+        server = layout.server_for_pods if component in ON_THE_POD_NETWORK else layout.server
         write_private(layout.user_kubeconfig(component), kubeconfig(layout.name, server, authority.certificate, users))
     administrator = {
         "namzu": {"token": tokens["namzu"]},

@@ -45,10 +45,14 @@ class ExistingCluster:
             )
         return cls(Path(named))
 
-    def up(self, *, bare: bool = False) -> None:
+    def up(self, *, bare: bool = False, enforce: bool = True) -> None:
         """Check that the API server answers and serves what the collection needs."""
         if bare:
             raise CannotRun("--bare starts a local cluster, and this one runs already. Set NAMZU_CLUSTER=local.")
+        if not enforce:
+            raise CannotRun(
+                "--no-enforcement is for a local cluster, and this one runs already. Set NAMZU_CLUSTER=local."
+            )
         api, context, server = connect(self.kubeconfig)
         try:
             version = api.request("GET", "/version")["gitVersion"]

@@ -8,8 +8,11 @@ import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from . import network
 from .api import Api, ApiError, administrator_api
+from .failures import ClusterError
 from .layout import NODE_NAME, Layout
 
 Check = Callable[[], "str | None"]
@@ -60,9 +63,24 @@ def unix_socket(path: Path) -> Check:
     return check
 
 
+def node_registered(layout: Layout) -> Check:
+    """There is a node object."""
+    return _node(layout, lambda _node: None)
+
+
 def node_ready(layout: Layout) -> Check:
     """The node object says Ready."""
+    return _node(layout, _readiness)
 
+
+def _readiness(node: dict[str, Any]) -> str | None:
+    for condition in node.get("status", {}).get("conditions") or ():
+        if condition["type"] == "Ready":
+            return None if condition["status"] == "True" else f"node not ready: {condition['message'][:200]}"
+    return "node has no Ready condition yet"
+
+
+def _node(layout: Layout, judge: Callable[[dict[str, Any]], str | None]) -> Check:
     def check() -> str | None:
         try:
             node = administrator_api(layout.kubeconfig).request("GET", f"/api/v1/nodes/{NODE_NAME}", timeout=TIMEOUT)
@@ -70,10 +88,20 @@ def node_ready(layout: Layout) -> Check:
             return "node not registered yet" if error.status == 404 else _brief(error)
         except OSError as error:
             return _brief(error)
-        for condition in node.get("status", {}).get("conditions") or ():
-            if condition["type"] == "Ready":
-                return None if condition["status"] == "True" else f"node not ready: {condition['message'][:200]}"
-        return "node has no Ready condition yet"
+        return judge(node)
+
+    return check
+
+
+def firewall_chain(layout: Layout) -> Check:
+    """Packets pass kube-router's chain."""
+
+    def check() -> str | None:
+        try:
+            forwarded = network.inside(layout, "iptables", "--wait", "--list-rules", "FORWARD")
+        except ClusterError as error:
+            return _brief(error)
+        return None if "KUBE-ROUTER-FORWARD" in forwarded else "its rules are not in place"
 
     return check
 

@@ -35,7 +35,9 @@ PORT_OFFSETS: Mapping[str, int] = {
 }
 
 DNS_PORT = 53  # on the node's address: resolv.conf cannot name another
-PROXY_HEALTH_PORT = 10256  # in the network namespace of kube-proxy, which every instance has for itself
+# In the network namespace of the pods' bridge, which every instance has for itself.
+PROXY_HEALTH_PORT = 10256
+FIREWALL_HEALTH_PORT = 20244
 
 NODE_NAME = "namzu-node"
 CLUSTER_DOMAIN = "cluster.local"
@@ -82,6 +84,20 @@ class Layout:
         return self.state / "pod-logs"
 
     @property
+    def volumes(self) -> Path:
+        """The pods' disks, a folder each."""
+        return self.state / "volumes"
+
+    @property
+    def volumes_socket(self) -> Path:
+        return self.run / "volumes.sock"
+
+    @property
+    def python(self) -> Path:
+        """The interpreter of this instance's own processes, whoever asks for their status."""
+        return self.state / "python"
+
+    @property
     def bin(self) -> Path:
         """The folder that `env` puts on the PATH."""
         return self.state / "bin"
@@ -105,7 +121,8 @@ class Layout:
         return self.run / "containerd.sock"
 
     @property
-    def bridge(self) -> str:
+    def link(self) -> str:
+        """The machine's link to the pods' bridge; it carries the node's address."""
         return f"namzu{self.instance - 1}"
 
     @property
@@ -114,22 +131,22 @@ class Layout:
 
     @property
     def node_address(self) -> str:
-        """The bridge's own address: the node's address as the API server and the pods see it."""
+        """The address of the machine's link: the node's as the API server and the pods see it."""
         return f"10.{243 + self.instance}.0.1"
 
     @property
-    def proxy_namespace(self) -> Path:
-        """The network namespace that kube-proxy runs in."""
-        return self.run / "proxy-namespace"
+    def pod_network(self) -> Path:
+        """The network namespace with the pods' bridge, kube-proxy's and kube-router's rules."""
+        return self.run / "pod-network"
 
     @property
-    def proxy_link(self) -> str:
-        """The machine's end of the link into that namespace."""
-        return f"{self.bridge}-svc"
+    def cni_plugins(self) -> Path:
+        """The folder of CNI plugins that containerd calls."""
+        return self.state / "cni-plugins"
 
     @property
     def proxy_address(self) -> str:
-        """The next hop to every service address."""
+        """The bridge's own address: the next hop to every service address."""
         return f"10.{243 + self.instance}.0.2"
 
     @property

@@ -23,6 +23,7 @@ from .failures import ClusterError, ComponentFailed, NotUp
 from .images import PYTHON_IMAGE
 from .layout import Layout, cache_folder, layout_from
 from .progress import Progress, elapsed
+from .status import Kind
 
 
 @dataclass(frozen=True)
@@ -38,24 +39,26 @@ class LocalCluster:
         """The instance that the environment names."""
         return cls(layout_from(environment), cache_folder(environment), progress)
 
-    def up(self, *, bare: bool = False) -> None:
+    def up(self, *, bare: bool = False, enforce: bool = True) -> None:
         """Start the instance, or say that it is up; remains of a crashed one are removed first.
 
-        `bare` is etcd and the API server alone, without nodes, controllers and CRDs.
+        `bare` is etcd and the API server alone, without nodes, controllers and CRDs. `enforce` is with what enforces
+        NetworkPolicy, which a bare instance never is.
         """
+        wanted = Kind(bare, enforce and not bare)
         began = time.monotonic()
-        if self._is_up(bare):
+        if self._is_up(wanted):
             print(f"already up, healthy ({elapsed(time.monotonic() - began)}): {self._summary()}")
             return
         if bare:
             preflight.check_bare(self.cache)
         else:
-            preflight.check(self.layout, self.cache)
+            preflight.check(self.layout, self.cache, enforce=wanted.enforce)
         with self._lock():
-            if self._is_up(bare):
+            if self._is_up(wanted):
                 print(f"already up, healthy: {self._summary()}")
                 return
-            begin = self._gather_bare() if bare else self._gather()
+            begin = self._gather_bare() if bare else self._gather(wanted.enforce)
             began_start = time.monotonic()
             self._start(begin)
         reached = "a ready API server" if bare else "a Ready node and a healthy controller"
@@ -81,6 +84,8 @@ class LocalCluster:
             raise NotUp("down: nothing is started. Start it: python -m tests.cluster up")
         for state in found:
             print(state.line())
+        if kind := status.kind(self.layout):
+            print(f"this is {kind}")
         if not status.all_healthy(found):
             raise ClusterError("not healthy. Start it anew: python -m tests.cluster up")
 
@@ -101,12 +106,12 @@ class LocalCluster:
             raise ClusterError("the local cluster is not up. Start it: python -m tests.cluster up")
         print(exports(self.layout, os.environ.get("PATH", os.defpath)))
 
-    def _gather(self) -> Callable[[], None]:
-        made = materials.gather(self.cache, self.progress)
+    def _gather(self, enforce: bool) -> Callable[[], None]:
+        made = materials.gather(self.cache, self.progress, enforce=enforce)
         return partial(startup.start, self.layout, made, self.progress)
 
     def _gather_bare(self) -> Callable[[], None]:
-        made = programs.build(self.cache, self.progress, programs.BARE_MODULES)
+        made = programs.build_bare(self.cache, self.progress)
         return partial(startup.start_bare, self.layout, made, self.progress)
 
     def _start(self, begin: Callable[[], None]) -> None:
@@ -151,14 +156,14 @@ class LocalCluster:
             self.progress.end()
             yield
 
-    def _is_up(self, bare: bool) -> bool:
-        if not status.runs(self.layout, programs.cached(self.cache)):
+    def _is_up(self, wanted: Kind) -> bool:
+        found = status.kind(self.layout)
+        if found is None or not status.runs(self.layout, programs.cached(self.cache, enforce=found.enforce)):
             return False
-        if status.is_bare(self.layout) != bare:
-            kind = "bare" if status.is_bare(self.layout) else "whole"
+        if found != wanted:
             raise ClusterError(
-                f"instance {self.layout.instance} is up as a {kind} cluster. Take it down first, or take another "
-                "instance: NAMZU_CLUSTER_INSTANCE."
+                f"instance {self.layout.instance} is up as {found}, and asked for is {wanted}. Take it down first "
+                "(python -m tests.cluster down), or take another instance: NAMZU_CLUSTER_INSTANCE."
             )
         return True
 

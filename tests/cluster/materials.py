@@ -21,16 +21,18 @@ class Materials:
     objects: objects.Objects
 
 
-def gather(cache_folder: Path, progress: Progress) -> Materials:
-    """Install, build and make whatever is missing."""
+def gather(cache_folder: Path, progress: Progress, *, enforce: bool) -> Materials:
+    """Install, build and make whatever is missing; `enforce` is with what enforces NetworkPolicy."""
     packages.install(progress)
     return Materials(
-        programs.build(cache_folder, progress),
+        programs.build(cache_folder, progress, enforce=enforce),
         images.make(cache_folder, progress),
         objects.load(cache_folder, progress),
     )
 
 
-def needs_go(cache_folder: Path) -> bool:
+def needs_go(cache_folder: Path, *, enforce: bool) -> bool:
     """Whether Go is needed to gather the materials."""
-    return bool(programs.missing(cache_folder)) or objects.is_missing(cache_folder)
+    return bool(programs.missing(cache_folder, programs.modules_for(enforce=enforce))) or objects.is_missing(
+        cache_folder
+    )

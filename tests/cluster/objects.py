@@ -19,11 +19,12 @@ import yaml
 
 from . import cache, commands
 from .api import Api, ApiError
-from .credentials import DNS_USER
+from .credentials import DNS_USER, FIREWALL_USER, VOLUMES_USER
 from .failures import ClusterError
 from .layout import CONTROLLER_NAMESPACE, PROGRAM_MODULES
 from .programs import go_environment
 from .progress import Progress
+from .volumes import STORAGE_CLASS, storage_class
 
 Manifest = dict[str, Any]
 
@@ -43,6 +44,21 @@ DNS_ROLE = "namzu-coredns"
 DNS_RULES = (
     {"apiGroups": [""], "resources": ["services", "namespaces"], "verbs": ["list", "watch"]},
     {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
+)
+FIREWALL_ROLE = "namzu-kube-router"
+FIREWALL_RULES = (
+    {
+        "apiGroups": [""],
+        "resources": ["nodes", "pods", "namespaces", "services", "endpoints"],
+        "verbs": ["get", "list", "watch"],
+    },
+    {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["list", "watch"]},
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
+)
+VOLUMES_ROLE = "namzu-volumes"
+VOLUMES_RULES = (
+    {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list", "watch"]},
+    {"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["list", "watch", "create", "delete"]},
 )
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -149,17 +165,32 @@ def install_controller_objects(api: Api, objects: Objects) -> None:
 
 def install_dns_permissions(api: Api) -> None:
     """What CoreDNS may read; kube-proxy's role is one of those that the API server makes itself."""
+    _grant(api, DNS_ROLE, DNS_USER, DNS_RULES)
+
+
+def install_firewall_permissions(api: Api) -> None:
+    """What kube-router may read."""
+    _grant(api, FIREWALL_ROLE, FIREWALL_USER, FIREWALL_RULES)
+
+
+def install_storage(api: Api) -> None:
+    """The storage class, and what its provisioner may do."""
+    _grant(api, VOLUMES_ROLE, VOLUMES_USER, VOLUMES_RULES)
+    api.apply(f"/apis/storage.k8s.io/v1/storageclasses/{STORAGE_CLASS}", storage_class())
+
+
+def _grant(api: Api, role: str, user: str, rules: Sequence[Manifest]) -> None:
     group = "rbac.authorization.k8s.io"
-    head = {"apiVersion": f"{group}/v1", "metadata": {"name": DNS_ROLE}}
+    head = {"apiVersion": f"{group}/v1", "metadata": {"name": role}}
     bound = {
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": DNS_ROLE},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": DNS_USER}],
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
     }
     for manifest in (
-        {**head, "kind": "ClusterRole", "rules": list(DNS_RULES)},
+        {**head, "kind": "ClusterRole", "rules": list(rules)},
         {**head, "kind": "ClusterRoleBinding", **bound},
     ):
-        api.apply(f"{CONTROLLER_KINDS[str(manifest['kind'])]}/{DNS_ROLE}", manifest)
+        api.apply(f"{CONTROLLER_KINDS[str(manifest['kind'])]}/{role}", manifest)
 
 
 def install_crds(api: Api, crds: Sequence[Manifest], patience: float = 60.0) -> None:

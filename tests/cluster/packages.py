@@ -31,6 +31,7 @@ PROGRAM_PACKAGES: Mapping[str, str] = {
     "nsenter": "util-linux",
     "unshare": "util-linux",
     "iptables": "iptables",
+    "ipset": "ipset",
 }
 CNI_PACKAGE = "containernetworking-plugins"
 APT_QUIET = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}

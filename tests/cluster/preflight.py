@@ -33,15 +33,17 @@ def check_bare(cache_folder: Path) -> None:
         check_go(max(module.least_go for module in lacking))
 
 
-def check(layout: Layout, cache_folder: Path) -> None:
+def check(layout: Layout, cache_folder: Path, *, enforce: bool) -> None:
     """Raise CannotRun with the first reason."""
     check_system()
     check_root()
     check_packages(cache_folder)
-    if materials.needs_go(cache_folder):
-        check_go(max(module.least_go for module in programs.MODULES))
+    if materials.needs_go(cache_folder, enforce=enforce):
+        check_go(max(module.least_go for module in programs.modules_for(enforce=enforce)))
     if reason := cgroups.not_writable():
         raise CannotRun(f"pods need cgroups of their own: {reason}. {OTHER_CLUSTER}")
+    if enforce:
+        network.check_bridge_filter()
     check_other_kubelet()
     if route := network.overlapping_route(layout) if packages.find("ip") else None:
         raise CannotRun(

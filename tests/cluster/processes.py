@@ -36,10 +36,13 @@ class Process:
     argv: tuple[str, ...]
 
 
-def start(layout: Layout, component: str, argv: Sequence[str], network: Path | None = None) -> subprocess.Popen[bytes]:
+def start(
+    layout: Layout, component: str, argv: Sequence[str], network: Path | None = None, folder: Path | None = None
+) -> subprocess.Popen[bytes]:
     """Start a component detached from terminal, session and file descriptors; its output goes to its log.
 
-    `network` is the file of a network namespace to start it in; nsenter becomes the program, with its argv.
+    `network` is the file of a network namespace to start it in; nsenter becomes the program, with its argv. `folder` is
+    its working directory, the instance's own when it is left out.
     """
     enter = [] if network is None else ["nsenter", f"--net={network}", "--"]
     environment = {"PATH": PATH, "HOME": str(layout.state), "LANG": "C.UTF-8", MARK: f"{layout.name}/{component}"}
@@ -49,7 +52,7 @@ def start(layout: Layout, component: str, argv: Sequence[str], network: Path | N
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            cwd=layout.state,
+            cwd=folder or layout.state,
             env=environment,
             start_new_session=True,
         )

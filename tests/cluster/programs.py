@@ -92,17 +92,28 @@ MODULES = (
     Module("coredns", ("coredns",)),
 )
 BARE_MODULES = MODULES[:2]  # etcd and the API server
+FIREWALL_MODULE = Module("kube-router", ("kube-router",))
+
+
+def modules_for(*, enforce: bool) -> tuple[Module, ...]:
+    """The modules of a whole cluster, with what enforces NetworkPolicy or without."""
+    return (*MODULES, FIREWALL_MODULE) if enforce else MODULES
 
 
 @dataclass(frozen=True)
 class Programs:
-    """The folder of each module's programs, in the order of MODULES."""
+    """The folder of each module's programs, in the order of MODULES; the firewall's comes last when it is there."""
 
     folders: tuple[Path, ...]
 
+    @property
+    def enforce(self) -> bool:
+        """Whether NetworkPolicy is enforced."""
+        return len(self.folders) > len(MODULES)
+
     def path(self, program: str) -> Path:
         """The executable of that name."""
-        for module, folder in zip(MODULES, self.folders, strict=True):
+        for module, folder in zip(modules_for(enforce=self.enforce), self.folders, strict=True):
             if program in module.programs:
                 return folder / program
         raise KeyError(program)
@@ -122,26 +133,36 @@ class Programs:
             folders = tuple(Path(folder) for folder in json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
             raise ClusterError("an earlier start was not completed") from error
-        if len(folders) != len(MODULES):
+        if len(folders) not in (len(MODULES), len(MODULES) + 1):
             raise ClusterError("started by another version of tests/cluster")
         return cls(folders)
 
 
-def missing(cache_folder: Path, modules: Sequence[Module] = MODULES) -> list[Module]:
+def missing(cache_folder: Path, modules: Sequence[Module]) -> list[Module]:
     """The modules that have to be built."""
     return [module for module in modules if not (cache_folder / "programs" / module.folder_name).is_dir()]
 
 
-def cached(cache_folder: Path) -> Programs:
-    """The programs that are in the cache; nothing is built."""
-    return Programs(tuple(cache_folder / "programs" / module.folder_name for module in MODULES))
+def cached(cache_folder: Path, *, enforce: bool) -> Programs:
+    """The programs of a whole cluster where the cache has them, or will have them; nothing is built."""
+    wanted = modules_for(enforce=enforce)
+    return Programs(tuple(cache_folder / "programs" / module.folder_name for module in wanted))
 
 
-def build(cache_folder: Path, progress: Progress, modules: Sequence[Module] = MODULES) -> Programs:
-    """The modules' programs, built where the cache does not have them."""
+def build(cache_folder: Path, progress: Progress, *, enforce: bool) -> Programs:
+    """The programs of a whole cluster, built where the cache does not have them."""
+    return _build_missing(cache_folder, progress, modules_for(enforce=enforce), enforce)
+
+
+def build_bare(cache_folder: Path, progress: Progress) -> Programs:
+    """The programs of etcd and the API server, built where the cache does not have them."""
+    return _build_missing(cache_folder, progress, BARE_MODULES, enforce=False)
+
+
+def _build_missing(cache_folder: Path, progress: Progress, modules: Sequence[Module], enforce: bool) -> Programs:
     for module in modules:
         cache.folder(cache_folder / "programs", module.folder_name, partial(_build, module, progress), progress)
-    return cached(cache_folder)
+    return cached(cache_folder, enforce=enforce)
 
 
 def go_environment() -> dict[str, str]:

@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-from . import cgroups, images, machine, network, objects, packages, processes
+from . import cgroups, health, images, machine, network, objects, packages, processes
 from .api import ApiError, administrator_api
 from .components import PATIENCE, Component, components
 from .configuration import write_configuration
@@ -36,7 +38,7 @@ class Step:
 def start(layout: Layout, materials: Materials, progress: Progress) -> None:
     """Bring up every component of an instance of which nothing is there, and wait until all are healthy."""
     prepare(layout, materials.programs)
-    prepare_node(layout)
+    prepare_node(layout, enforce=materials.programs.enforce)
     stop = threading.Event()
     run_steps(steps(layout, materials, stop), stop, progress)
 
@@ -64,15 +66,17 @@ def prepare(layout: Layout, programs: Programs, *, bare: bool = False) -> None:
     (layout.bin / "kubectl").symlink_to(programs.path("kubectl"))
 
 
-def prepare_node(layout: Layout) -> None:
+def prepare_node(layout: Layout, *, enforce: bool) -> None:
     """Configuration, cgroup and network for pods."""
     plugins = packages.cni_folder()
     if plugins is None:
         raise ClusterError("the CNI plugins are not installed")
-    write_configuration(layout, plugins)
+    write_configuration(layout)
+    layout.volumes.mkdir(mode=0o700)
+    layout.python.symlink_to(Path(sys.executable).resolve())
     cgroups.create(layout.name)
-    network.create_bridge(layout)
-    network.create_proxy_namespace(layout)
+    network.write_cni_plugins(layout, plugins)
+    network.create(layout, enforce=enforce)
 
 
 def steps(layout: Layout, materials: Materials, stop: threading.Event) -> list[Step]:
@@ -94,6 +98,10 @@ def steps(layout: Layout, materials: Materials, stop: threading.Event) -> list[S
             ("kube-apiserver",),
         ),
         Step("dns-permissions", partial(objects.install_dns_permissions, api), ("kube-apiserver",)),
+        Step("storage", partial(objects.install_storage, api), ("kube-apiserver",)),
+        Step("firewall-permissions", partial(objects.install_firewall_permissions, api), ("kube-apiserver",)),
+        # kube-router ends at once when its node is not there.
+        Step("node-registered", partial(wait_until, health.node_registered(layout), stop), ("kube-apiserver",)),
     ]
 
 
@@ -137,7 +145,7 @@ def start_component(layout: Layout, component: Component, stop: threading.Event)
     """Start one process and wait until it is healthy; ComponentFailed with its log when it dies or takes too long."""
     if stop.is_set():
         return
-    process = processes.start(layout, component.name, component.argv, component.network)
+    process = processes.start(layout, component.name, component.argv, component.network, component.folder)
     deadline = time.monotonic() + PATIENCE
     pause = 0.02
     while (reason := component.healthy()) is not None:
@@ -149,6 +157,16 @@ def start_component(layout: Layout, component: Component, stop: threading.Event)
             raise _failed(layout, component, f"is not healthy after {PATIENCE:.0f} s ({reason})")
         pause = min(0.2, pause * 1.5)
     _forget(process)
+
+
+def wait_until(check: health.Check, stop: threading.Event) -> None:
+    """Wait until a check passes; ClusterError with what it says when it takes too long."""
+    deadline = time.monotonic() + PATIENCE
+    while (reason := check()) is not None:
+        if stop.wait(0.1):
+            return
+        if time.monotonic() > deadline:
+            raise ClusterError(f"after {PATIENCE:.0f} s: {reason}")
 
 
 def _forget(process: subprocess.Popen[bytes]) -> None:

@@ -28,6 +28,27 @@ class State:
         return f"{self.component:<26} {pid:<12} {self.trouble or 'healthy'}"
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What an instance is started with."""
+
+    bare: bool
+    enforce: bool
+
+    def __str__(self) -> str:
+        if self.bare:
+            return "a bare cluster"
+        return "a whole cluster that enforces NetworkPolicy" if self.enforce else "a whole cluster without enforcement"
+
+
+def kind(layout: Layout) -> Kind | None:
+    """What the instance was started with; None when no start got as far as to note it."""
+    try:
+        return Kind(is_bare(layout), Programs.read(layout.programs_note).enforce)
+    except ClusterError:
+        return None
+
+
 def is_present(layout: Layout) -> bool:
     """Whether anything of the instance exists."""
     return layout.state.exists() or layout.run.exists()

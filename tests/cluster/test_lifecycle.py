@@ -10,156 +10,36 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import ssl
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.cluster import processes, teardown
-from tests.cluster.images import PYTHON_IMAGE
-from tests.cluster.layout import REPOSITORY, Layout
-
-LAYOUT = Layout(int(os.environ.get("NAMZU_LIFECYCLE_INSTANCE", "9")))
-COMMAND = [sys.executable, "-m", "tests.cluster"]
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "probe"},
-    "spec": {
-        "terminationGracePeriodSeconds": 0,
-        "volumes": [{"name": "files", "configMap": {"name": "files"}}],
-        "containers": [
-            {
-                "name": "probe",
-                "image": PYTHON_IMAGE,
-                "imagePullPolicy": "Never",
-                "command": ["sleep", "100000"],
-                # A subPath mount is a bind mount below the kubelet's folder: it stays when the kubelet is killed.
-                "volumeMounts": [{"name": "files", "mountPath": "/greeting", "subPath": "greeting"}],
-            }
-        ],
-    },
-}
-FILES = {
-    "apiVersion": "v1",
-    "kind": "ConfigMap",
-    "metadata": {"name": "files"},
-    "data": {"greeting": "hello from a file"},
-}
-
-
-def environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-    return {**kept, "NAMZU_CLUSTER": "local", "NAMZU_CLUSTER_INSTANCE": str(LAYOUT.instance)}
-
-
-def cluster(verb: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, verb, *options], cwd=REPOSITORY, env=environment(), capture_output=True, text=True, check=False
-    )
-
-
-def done(verb: str, *options: str) -> str:
-    answer = cluster(verb, *options)
-    assert answer.returncode == 0, f"{verb}: exit code {answer.returncode}\n{answer.stdout}{answer.stderr}"
-    return answer.stdout
-
-
-def begin_up() -> subprocess.Popen[str]:
-    """Start `up` and return as soon as it has started a component."""
-    starting = subprocess.Popen(
-        [*COMMAND, "up"],
-        cwd=REPOSITORY,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 60
-    while not any(process.component == "kube-apiserver" for process in processes.running(LAYOUT)):
-        assert starting.poll() is None, starting.communicate()[0]
-        assert time.monotonic() < deadline, "up starts nothing"
-        time.sleep(0.05)
-    return starting
-
-
-def kubectl(*arguments: str, text: str | None = None) -> str:
-    argv = [str(LAYOUT.bin / "kubectl"), "--kubeconfig", str(LAYOUT.kubeconfig), *arguments]
-    answer = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=90, check=False)
-    assert answer.returncode == 0, f"kubectl {' '.join(arguments)}: {answer.stderr}"
-    return answer.stdout
-
-
-def run_pod() -> str:
-    """Start a pod and return what a command inside it prints."""
-    kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": [FILES, POD]}))
-    kubectl("wait", "--for=condition=Ready", "pod/probe", "--timeout=60s")
-    return kubectl("exec", "probe", "--", "python3", "-c", "print(open('/greeting').read())")
-
-
-# As a pod calls the API server: by name, with its service account's authority.
-CALL_BY_NAME = """
-import ssl, urllib.request
-tls = ssl.create_default_context(cafile="/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
-print(urllib.request.urlopen("https://kubernetes.default.svc/readyz", timeout=10, context=tls).read().decode())
-"""
-RESOLVE_OUTSIDE = """
-import socket
-try:
-    socket.getaddrinfo("name.example", 80)
-except socket.gaierror as error:
-    print(error.errno == socket.EAI_NONAME)
-"""
-
-
-def pid_of(component: str) -> int:
-    program = {process.component: process.pid for process in processes.running(LAYOUT) if "shim" not in process.argv[0]}
-    return program[component]
-
-
-def machine() -> dict[str, object]:
-    """What an instance could leave behind, found without the cluster's own code."""
-    name, short = f"namzu-cluster-{LAYOUT.instance}", f"namzu-cluster/{LAYOUT.instance}"
-    mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    found = subprocess.run(["pgrep", "--full", f"{short}/"], capture_output=True, text=True, check=False).stdout
-    links = json.loads(subprocess.run(["ip", "-json", "link"], capture_output=True, text=True, check=True).stdout)
-    return {
-        "mounts": [line for line in mounts if f"{short}/" in line],
-        "processes": found.split(),
-        "interfaces": sorted(link["ifname"] for link in links if "master" not in link and "veth" in link["ifname"]),
-        "bridge": [link["ifname"] for link in links if link["ifname"] == LAYOUT.bridge],
-        "cgroups": sorted(map(str, Path("/sys/fs/cgroup").glob(f"**/{name}"))),
-        "routes": subprocess.run(
-            ["ip", "route", "show", LAYOUT.service_subnet], capture_output=True, check=True
-        ).stdout,
-        "folders": [str(path) for path in (Path("/var/lib") / short, Path("/run") / short) if path.exists()],
-        "rules": firewall_rules(),
-        "forwarding": None if other_instances() else Path("/proc/sys/net/ipv4/ip_forward").read_text(encoding="ascii"),
-        "kubelet": None if other_instances() else Path("/var/lib/kubelet").exists(),
-        "CNI results": None if other_instances() else Path("/var/lib/cni").exists(),
-        "shim sockets": None if other_instances() else Path("/run/containerd").exists(),
-    }
-
-
-def other_instances() -> list[Path]:
-    return [path for path in Path("/var/lib/namzu-cluster").glob("[0-9]") if path != LAYOUT.state]
-
-
-def firewall_rules() -> list[str]:
-    """Rules and chains of both families, without their counters."""
-    found = []
-    for program in filter(None, map(shutil.which, ("iptables-save", "ip6tables-save"))):
-        rules = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
-        found += [rule.split("[")[0] for rule in rules if rule.startswith(("-A", ":"))]
-    return found
+from tests.cluster.trial import (
+    CALL_BY_NAME,
+    CLAIM,
+    CLOSED,
+    LAYOUT,
+    RESOLVE_OUTSIDE,
+    answers,
+    begin_up,
+    cluster,
+    done,
+    keep_on_disk,
+    kubectl,
+    machine,
+    neighbour_gets_in,
+    pid_of,
+    read_from_disk,
+    run_pod,
+    two_pods,
+    until,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -176,7 +56,9 @@ def test_after_down_the_machine_is_as_it_was(untouched_machine: dict[str, object
     assert "up, " in done("up")
     assert "hello from a file" in run_pod()
     assert machine() != untouched_machine
-    assert firewall_rules() == untouched_machine["rules"], "kube-proxy's rules are in its own namespace"
+    used = machine()
+    for what in ("rules", "sets", "routing rules"):
+        assert used[what] == untouched_machine[what], f"{what} are in the pods' network namespace alone"
     done("down")
     assert teardown.remains(LAYOUT) == []
     assert machine() == untouched_machine
@@ -192,6 +74,46 @@ def test_pods_and_this_machine_reach_services() -> None:
         assert answer.read() == b"ok"
 
 
+def test_a_policy_closes_a_pod_to_others_and_never_to_its_node() -> None:
+    done("up")
+    address = two_pods()
+    until(lambda: neighbour_gets_in(address), "the pods do not reach each other")
+    kubectl("apply", "-f", "-", text=json.dumps(CLOSED))
+    until(lambda: not neighbour_gets_in(address), "the policy closes nothing")
+    assert answers(address)
+    kubectl("delete", "networkpolicy", "closed")
+    until(lambda: neighbour_gets_in(address), "the policy is gone and closes still")
+
+
+def test_a_disk_outlives_its_pod_and_goes_with_its_claim() -> None:
+    done("up")
+    keep_on_disk("kept")
+    assert read_from_disk() == "kept"
+    folders = list(LAYOUT.volumes.iterdir())
+    assert len(folders) == 1
+    kubectl("delete", "pod", "reader", "--wait")
+    kubectl("delete", CLAIM, "--wait")
+    until(lambda: not folders[0].exists(), "the claim is gone and its folder is not")
+    until(lambda: kubectl("get", "persistentvolumes", "--output=name") == "", "the claim is gone and its volume is not")
+
+
+def test_without_enforcement_policies_are_objects_alone() -> None:
+    done("down")
+    done("up", "--no-enforcement")
+    assert "already up" in done("up", "--no-enforcement")
+    said = done("status")
+    assert "kube-router" not in said
+    assert "without enforcement" in said
+    refused = cluster("up")
+    assert refused.returncode == 1
+    assert "without enforcement" in refused.stderr
+    assert "Take it down first" in refused.stderr
+    kubectl("apply", "-f", "-", text=json.dumps(CLOSED))
+    address = two_pods()
+    until(lambda: neighbour_gets_in(address), "the pods do not reach each other")
+    done("down")
+
+
 def test_the_api_server_is_reachable_from_this_machine_and_the_pods_alone() -> None:
     done("up")
     port = LAYOUT.port("kube-apiserver")
@@ -204,7 +126,9 @@ def test_the_api_server_is_reachable_from_this_machine_and_the_pods_alone() -> N
 def test_a_bare_cluster_has_no_crds_and_leaves_nothing(untouched_machine: dict[str, object]) -> None:
     done("down")
     done("up", "--bare")
-    assert [line.split()[0] for line in done("status").splitlines()] == ["etcd", "kube-apiserver"]
+    *components, kind = done("status").splitlines()
+    assert [line.split()[0] for line in components] == ["etcd", "kube-apiserver"]
+    assert kind == "this is a bare cluster"
     assert "KUBECONFIG" in done("env")
     assert kubectl("get", "crds", "--output=name") == ""
     assert "already up" in done("up", "--bare")
@@ -226,11 +150,12 @@ def test_up_on_a_healthy_cluster_changes_nothing() -> None:
 def test_up_recovers_after_components_are_killed(untouched_machine: dict[str, object]) -> None:
     done("up")
     run_pod()
-    for component in ("etcd", "kubelet"):
+    killed = ("etcd", "kubelet", "kube-router")
+    for component in killed:
         os.kill(pid_of(component), signal.SIGKILL)
     answer = cluster("status")
     assert answer.returncode == 1
-    assert "is not running" in answer.stdout
+    assert {line.split()[0] for line in answer.stdout.splitlines() if "is not running" in line} == set(killed)
     assert cluster("env").returncode == 1
     done("up")
     assert "hello from a file" in run_pod()

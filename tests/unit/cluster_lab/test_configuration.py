@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from tests.cluster import cgroups, mounts
+from tests.cluster import cgroups, mounts, network
 from tests.cluster.certificates import Authority, write_private
 from tests.cluster.configuration import cni_network, corefile, kubelet
 from tests.cluster.credentials import kubeconfig, server_names
+from tests.cluster.failures import CannotRun
 from tests.cluster.layout import Layout
 from tests.cluster.objects import Manifest, served_without_webhook
 
@@ -68,6 +69,7 @@ def test_pods_find_services_behind_the_proxys_address_which_no_pod_gets() -> Non
     layout = Layout(2)
     addresses = cni_network(layout)["plugins"][0]["ipam"]
     assert {"dst": layout.service_subnet, "gw": layout.proxy_address} in addresses["routes"]
+    assert addresses["ranges"][0][0]["gateway"] == layout.node_address
     first = ipaddress.ip_address(addresses["ranges"][0][0]["rangeStart"])
     assert first > ipaddress.ip_address(layout.proxy_address) > ipaddress.ip_address(layout.node_address)
 
@@ -78,6 +80,28 @@ def test_pods_ask_the_clusters_dns_which_listens_on_the_nodes_address_alone() ->
     listens = [line.split()[1:] for line in corefile(layout).splitlines() if line.strip().startswith("bind ")]
     assert listens == [[layout.node_address]] * 2
     assert "forward" not in corefile(layout)
+
+
+def test_the_bridge_plugin_runs_in_the_pods_network(tmp_path: Path) -> None:
+    class Here(Layout):
+        @property
+        def state(self) -> Path:
+            return tmp_path
+
+    network.write_cni_plugins(Here(2), Path("/usr/lib/cni"))
+    script = tmp_path / "cni-plugins" / cni_network(Here(2))["plugins"][0]["type"]
+    assert script.read_text(encoding="utf-8").splitlines()[-1] == (
+        "exec nsenter --net=/run/namzu-cluster/2/pod-network -- /usr/lib/cni/bridge"
+    )
+    assert stat.S_IMODE(script.stat().st_mode) == 0o700
+
+
+def test_a_kernel_that_filters_no_bridge_is_refused_with_both_ways_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network, "BRIDGE_FILTER", tmp_path / "missing")
+    with pytest.raises(CannotRun, match=r"modprobe br_netfilter.*up --no-enforcement"):
+        network.check_bridge_filter()
 
 
 def test_a_crd_is_served_without_its_webhook() -> None:

@@ -28,12 +28,12 @@ PARTS = [
     "name",
     "state",
     "run",
-    "bridge",
+    "link",
     "pod_subnet",
     "service_subnet",
     "node_address",
     "proxy_address",
-    "proxy_link",
+    "pod_network",
 ]
 
 
@@ -51,8 +51,7 @@ def test_addresses_are_inside_their_subnets() -> None:
 
 def test_names_fit_the_kernel() -> None:
     for layout in EVERY:
-        assert len(layout.bridge) < 16
-        assert len(layout.proxy_link) < 16
+        assert len(layout.link) < 16
         assert len(str(layout.containerd_socket)) < 108
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import startup
+from tests.cluster import startup, status
 from tests.cluster.components import Component, components
 from tests.cluster.failures import ClusterError
 from tests.cluster.layout import Layout
@@ -21,6 +21,7 @@ from tests.cluster.objects import Objects
 from tests.cluster.programs import Programs
 from tests.cluster.progress import Progress
 from tests.cluster.startup import Step
+from tests.cluster.status import Kind
 
 
 def run(steps: list[Step], stop: threading.Event | None = None) -> None:
@@ -101,8 +102,12 @@ def test_a_component_is_not_started_after_a_stop(layout: Layout) -> None:
     assert list(layout.logs.iterdir()) == []
 
 
-def test_every_need_of_a_component_is_a_step(layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    programs = Programs((tmp_path, tmp_path, tmp_path))
+@pytest.mark.parametrize("modules", [3, 4])
+def test_every_need_of_a_component_is_a_step(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, modules: int
+) -> None:
+    programs = Programs((tmp_path,) * modules)
+    layout.volumes.mkdir()
     monkeypatch.setattr("tests.cluster.packages.find", lambda program: f"/usr/bin/{program}")
     monkeypatch.setattr(startup, "administrator_api", lambda _path: None)
     materials = Materials(programs, tmp_path, Objects((), (), ()))
@@ -118,12 +123,33 @@ def test_a_bare_cluster_is_etcd_and_the_api_server(layout: Layout, tmp_path: Pat
     assert {need for component in bare for need in component.needs} <= {"etcd"}
 
 
-def test_only_the_proxy_lives_in_a_network_of_its_own(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(("modules", "inside"), [(3, ["kube-proxy"]), (4, ["kube-proxy", "kube-router"])])
+def test_only_what_writes_rules_is_in_the_pods_network(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, modules: int, inside: list[str]
 ) -> None:
     monkeypatch.setattr("tests.cluster.packages.find", lambda program: f"/usr/bin/{program}")
-    found = components(layout, Programs((tmp_path, tmp_path, tmp_path)))
-    assert [component.name for component in found if component.network] == ["kube-proxy"]
+    found = components(layout, Programs((tmp_path,) * modules))
+    assert [component.name for component in found if component.network] == inside
+
+
+@pytest.mark.parametrize("bare", [False, True])
+@pytest.mark.parametrize("enforce", [False, True])
+def test_an_instance_knows_what_it_was_started_with(layout: Layout, bare: bool, enforce: bool) -> None:
+    assert status.kind(layout) is None
+    Programs((layout.state,) * (4 if enforce else 3)).write(layout.programs_note)
+    if bare:
+        layout.bare_mark.touch()
+    assert status.kind(layout) == Kind(bare, enforce)
+
+
+def test_kinds_have_names_of_their_own() -> None:
+    assert len({str(Kind(bare, enforce)) for bare, enforce in [(True, False), (False, False), (False, True)]}) == 3
+
+
+def test_waiting_ends_with_a_stop() -> None:
+    stop = threading.Event()
+    stop.set()
+    startup.wait_until(never, stop)
 
 
 def test_nothing_listens_on_every_address(layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
