@@ -103,17 +103,24 @@ def sanity(session: nox.Session, environment: str) -> None:
 
 @nox.session(tags=["lifecycle"])
 def lifecycle(session: nox.Session) -> None:
-    """The local cluster itself comes up, survives crashes and leaves nothing behind; beside one that is in use."""
+    """The local cluster comes up, survives crashes and leaves nothing behind; the product survives its outages."""
     if os.environ.get("NAMZU_CLUSTER") == "existing":
         session.skip("the cluster is not ours to start")
-    run(session, "pytest", "tests/cluster", *session.posargs)
+    run(session, "pytest", "tests/cluster", "tests/outages", *session.posargs)
 
 
 @nox.session(tags=["integration"])
 @nox.parametrize("environment", ENVIRONMENTS, ids=ENVIRONMENTS)
 def integration(session: nox.Session, environment: str) -> None:
-    """Every verb, plugin and role on a cluster."""
-    run(session, "pytest", *(session.posargs or ["tests/integration"]), environment=environment, **cluster(session))
+    """Every verb, plugin and role on a cluster; most of the time is waiting for pods, so files go side by side."""
+    chosen = session.posargs or ["tests/integration", "--numprocesses=3", "--dist=loadfile"]
+    run(session, "pytest", *chosen, environment=environment, **cluster(session))
+
+
+@nox.session(tags=["integration"])
+def truth(session: nox.Session) -> None:
+    """What the boundary library says, against what connections do on a cluster that enforces policies."""
+    run(session, "pytest", "tests/truth", *session.posargs, **cluster(session))
 
 
 @nox.session(tags=["bench"])

@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster whose parts are stopped and restarted under the product's feet: an instance of its own. Needs root.
+
+It is NAMZU_LIFECYCLE_INSTANCE, 9 unless told otherwise, as in tests/cluster/test_lifecycle.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import SandboxError
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import (
+    CLAIM,
+    TEMPLATE,
+    WARM_POOL,
+    Kind,
+)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+AGENT = ROOT / "roles" / "template" / "files" / "agent"
+INSTANCE = os.environ.get("NAMZU_LIFECYCLE_INSTANCE", "9")
+NAMESPACE = "default"
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+CONTROLLER = "agent-sandbox-controller"
+
+#: Seconds for what takes a few on two busy cores.
+SOON = 60.0
+POLL = 0.1
+
+
+def command(verb: str, *, healthy: bool = True) -> str:
+    environment = {**os.environ, "NAMZU_CLUSTER": "local", "NAMZU_CLUSTER_INSTANCE": INSTANCE}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.cluster", verb],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 or not healthy, f"tests.cluster {verb} says:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def pid_of(component: str) -> int:
+    lines = [line.split() for line in command("status", healthy=False).splitlines()]
+    return next(int(words[2]) for words in lines if words[0] == component)
+
+
+def until(condition: Any, what: str) -> Any:
+    """Ask again and again until something true is said."""
+    end = time.monotonic() + SOON
+    while not (said := condition()):
+        assert time.monotonic() < end, f"{what} did not come within {SOON:g} s"
+        time.sleep(POLL)
+    return said
+
+
+@contextlib.contextmanager
+def stopped(component: str) -> Iterator[None]:
+    """Let a component stand still inside the block."""
+    pid = pid_of(component)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def restarted_api_server(client: Client) -> Iterator[None]:
+    """End the API server at once, and start it again with the same words; the block may use it."""
+    folder = pathlib.Path(f"/proc/{pid_of('kube-apiserver')}")
+    words = folder.joinpath("cmdline").read_bytes().decode().split("\0")[:-1]
+    environment = dict(
+        pair.split("=", 1) for pair in folder.joinpath("environ").read_bytes().decode().split("\0") if pair
+    )
+    where = os.readlink(folder / "cwd")
+    os.kill(int(folder.name), signal.SIGKILL)
+    until(lambda: not folder.exists() or "Z" in folder.joinpath("stat").read_text().split()[2], "its end")
+    log = subprocess.DEVNULL
+    started = subprocess.Popen(words, env=environment, cwd=where, stdout=log, stderr=log, start_new_session=True)
+
+    def answers() -> bool:
+        with contextlib.suppress(SandboxError):
+            return bool(client.list(CLAIM, NAMESPACE))
+        return False
+
+    try:
+        until(answers, "the API server")
+        yield
+    finally:
+        started.kill()
+        started.wait()
+
+
+def make_pool(client: Client) -> None:
+    """A template with the agent, and a pool of it."""
+
+    def make(kind: Kind, name: str, **content: Any) -> None:
+        metadata = {"name": name, "namespace": NAMESPACE}
+        client.create(
+            kind.ref(NAMESPACE, name),
+            {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata, **content},
+        )
+
+    make(CONFIG_MAP, "agent", data={file.name: file.read_text(encoding="utf-8") for file in AGENT.glob("*.py")})
+    container = {
+        "name": "agent",
+        "image": "localhost/namzu/python:3",
+        "imagePullPolicy": "Never",
+        "command": ["python3", "-I", "/opt/namzu/agent"],
+        "env": [{"name": "NAMZU_AGENT_BIND_TOKEN", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "runAsNonRoot": True,
+            "runAsUser": 1000,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "readinessProbe": {"tcpSocket": {"port": 1024}, "periodSeconds": 1},
+        "volumeMounts": [{"name": "agent", "mountPath": "/opt/namzu/agent"}],
+    }
+    pod = {
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": 1,
+        "containers": [container],
+        "volumes": [{"name": "agent", "configMap": {"name": "agent"}}],
+    }
+    template = {"networkPolicyManagement": "Unmanaged", "service": True, "podTemplate": {"spec": pod}}
+    make(TEMPLATE, "python", spec=template)
+    make(WARM_POOL, "python", spec={"replicas": 1, "sandboxTemplateRef": {"name": "python"}})
+
+
+def wait_for_member(client: Client) -> None:
+    ref = WARM_POOL.ref(NAMESPACE, "python")
+    until(lambda: (client.get(ref).get("status") or {}).get("readyReplicas") == 1, "a ready member")
