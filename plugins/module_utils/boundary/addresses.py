@@ -50,7 +50,8 @@ class AddressSet:
         """What is in both."""
         if self is other or other is ALL_ADDRESSES:
             return self
-        return AddressSet(ranges.meet(self.v4, other.v4), ranges.meet(self.v6, other.v6))
+        four = ranges.meet(self.v4, other.v4) if self.v4 and other.v4 else ()
+        return AddressSet(four, ranges.meet(self.v6, other.v6) if self.v6 and other.v6 else ())
 
     def minus(self, other: AddressSet) -> AddressSet:
         """What is in this one and not in the other."""

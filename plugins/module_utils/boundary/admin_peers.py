@@ -198,8 +198,22 @@ _FORMS: dict[str, c.Callable[[Reader, str], Peers]] = {
 Ports = tuple[PortSet, tuple[PortName, ...], t.Optional[str]]
 
 
+#: Reads one form of a port given by number, and says what about it is not known.
+_Form = c.Callable[[Reader, str], tuple[PortSet, t.Optional[str]]]
+
+
 def protocols_of(entry: Reader, key: str) -> Ports:
     """``protocols`` of a ClusterNetworkPolicy rule: missing or empty is every port of every protocol."""
+    return _listed(entry, key, "protocol", dict.fromkeys(("tcp", "udp", "sctp"), _transport), "destinationNamedPort")
+
+
+def ports_of(entry: Reader, key: str) -> Ports:
+    """``ports`` of an older rule: missing or empty is every port; a number without a protocol is TCP's."""
+    return _listed(entry, key, "port", {"portNumber": _number, "portRange": _range}, "namedPort")
+
+
+def _listed(entry: Reader, key: str, what: str, by_number: c.Mapping[str, _Form], by_name: str) -> Ports:
+    """A list of ports, each in one of the forms; an item in none of them may be any port."""
     listed = entry.items(key)
     if not listed:
         return ALL_PORTS, (), None
@@ -207,16 +221,16 @@ def protocols_of(entry: Reader, key: str) -> Ports:
     names: list[PortName] = []
     odd: str | None = None
     for item in listed:
-        forms = [form for form in ("tcp", "udp", "sctp", "destinationNamedPort") if item.has(form)]
-        unknown = item.unknown({"tcp", "udp", "sctp", "destinationNamedPort"})
+        forms = [form for form in (*by_number, by_name) if item.has(form)]
+        unknown = item.unknown({*by_number, by_name})
         if len(forms) > 1:
             raise item.error(f"exactly one of {', '.join(forms)}")
         if unknown or not forms:
-            odd = f"unknown protocol at {(unknown or [item.path])[0]}"
-        elif forms[0] == "destinationNamedPort":
-            names.append((item.text("destinationNamedPort") or "", None))
+            odd = f"unknown {what} at {(unknown or [item.path])[0]}"
+        elif forms[0] == by_name:
+            names.append((item.text(by_name) or "", None))
         else:
-            part, strange = _transport(item, forms[0])
+            part, strange = by_number[forms[0]](item, forms[0])
             held.append(part)
             odd = strange or odd
     return union_of(held), tuple(names), odd
@@ -241,38 +255,21 @@ def _transport(item: Reader, form: str) -> tuple[PortSet, str | None]:
     return (_span(span, protocol) if span is not None else PortSet.of(protocol, number)), None
 
 
+def _number(item: Reader, form: str) -> tuple[PortSet, str | None]:
+    body = item.required(form)
+    number = body.number("port", 1, 65535)
+    if number is None:
+        raise body.error("expected a number", "port")
+    return PortSet.of(body.protocol("protocol") or TRANSPORTS[0], number), None
+
+
+def _range(item: Reader, form: str) -> tuple[PortSet, str | None]:
+    body = item.required(form)
+    return _span(body, body.protocol("protocol") or TRANSPORTS[0]), None
+
+
 def _span(span: Reader, protocol: str) -> PortSet:
     low, high = span.number("start", 1, 65535), span.number("end", 1, 65535)
     if low is None or high is None or high < low:
         raise span.error("a range needs a start and an end at or above it")
     return PortSet.of(protocol, low, high)
-
-
-def ports_of(entry: Reader, key: str) -> Ports:
-    """``ports`` of an older rule: missing or empty is every port; a number without a protocol is TCP's."""
-    listed = entry.items(key)
-    if not listed:
-        return ALL_PORTS, (), None
-    held: list[PortSet] = []
-    names: list[PortName] = []
-    odd: str | None = None
-    for item in listed:
-        forms = [form for form in ("portNumber", "portRange", "namedPort") if item.has(form)]
-        unknown = item.unknown({"portNumber", "portRange", "namedPort"})
-        if len(forms) > 1:
-            raise item.error(f"exactly one of {', '.join(forms)}")
-        if unknown or not forms:
-            odd = f"unknown port at {(unknown or [item.path])[0]}"
-        elif forms[0] == "namedPort":
-            names.append((item.text("namedPort") or "", None))
-        else:
-            body = item.required(forms[0])
-            protocol = body.protocol("protocol") or TRANSPORTS[0]
-            if forms[0] == "portRange":
-                held.append(_span(body, protocol))
-                continue
-            number = body.number("port", 1, 65535)
-            if number is None:
-                raise body.error("expected a number", "port")
-            held.append(PortSet.of(protocol, number))
-    return union_of(held), tuple(names), odd

@@ -14,6 +14,7 @@ sets have ``empty``, ``meet``, ``minus``, ``contains`` and ``example``.
 from __future__ import annotations
 
 import collections.abc as c
+import functools
 import typing as t
 
 from .addresses import ALL_ADDRESSES, AddressSet
@@ -107,7 +108,7 @@ class Box:
 
     def on(self, ports: PortSet) -> Box:
         """The same peers on other ports."""
-        return Box(self.kinds, self.where, ports)
+        return self if ports is self.ports else Box(self.kinds, self.where, ports)
 
     def meet(self, other: Box) -> Box | None:
         """What is in both, or None when nothing is."""
@@ -220,6 +221,12 @@ def pods(
         namespace: one namespace by name.
         ports: the ports.
     """
+    return [box.on(ports) for box in _pods(namespaces, labels, namespace) if not ports.empty]
+
+
+@functools.lru_cache(maxsize=4096)
+def _pods(namespaces: Selector | None, labels: Selector, namespace: str | None) -> tuple[Box, ...]:
+    """The region of ``pods`` on every port; many rules name the same peers, such as the cluster's DNS servers."""
     where: dict[Dimension, ValuesOf] = {}
     if namespace is not None:
         where[NAMESPACE] = ValueSet(frozenset({namespace}))
@@ -228,8 +235,8 @@ def pods(
         mine = where.get(dimension)
         where[dimension] = held if mine is None else mine.meet(held)
     where.update((pod_label(key), held) for key, held in labels.needs().items())
-    box = Box(frozenset({POD}), where, ports)
-    return [] if box.empty else [box]
+    box = Box(frozenset({POD}), where)
+    return () if box.empty else (box,)
 
 
 def addresses(held: AddressSet, *, kinds: frozenset[str] = KINDS, ports: PortSet = ALL_PORTS) -> Region:

@@ -53,9 +53,13 @@ class CiliumEndpoint(Endpoint):
 class CiliumCompiled(Compiled):
     """Cilium's reading of one pod's policies: a deny closes the local host too, and a pod may run on any node."""
 
+    def seen(self, endpoint: Endpoint) -> Endpoint:
+        """A peer with its service account."""
+        return CiliumEndpoint(**vars(endpoint))
+
     def decide(self, direction: str, endpoint: Endpoint, port: int, protocol: str, l7: L7 | None = None) -> bool:
         """Whether one point of traffic is allowed; what is unknown counts as open."""
-        endpoint = CiliumEndpoint(**vars(endpoint))
+        endpoint = self.seen(endpoint)
         named = endpoint.node is not None or endpoint.pod is not None
         if endpoint.kind == NODE and named and self.pod.node is None and not endpoint.local:
             # Where the pod will run is not known, so the node may be its own.

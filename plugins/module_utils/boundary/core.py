@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import functools
+import itertools
 import re
 import typing as t
 
@@ -24,7 +25,7 @@ from .engine import ALLOW, DENY, EGRESS, INGRESS, NEXT, Compiled, Direction, Dou
 from .objects import Body, Pod, PolicyRef, World, policy_ref
 from .ports import ALL_PORTS, PortSet, union_of
 from .reading import Reader
-from .selectors import EVERYTHING, ValueSet
+from .selectors import EVERYTHING, Selector, ValueSet
 from .sources import PortName, RuleSource
 
 #: Where a pod's own node comes from: no policy can close a port to it.
@@ -61,10 +62,7 @@ class CorePolicy:
     @functools.cached_property
     def fixed(self) -> c.Mapping[str, tuple[Rule, ...] | None]:
         """The compiled rules by direction, where none of them depends on the pod."""
-        return {
-            direction: None if any(source.of_pod for source in sources) else tuple(map(_compiled, sources))
-            for direction, sources in self.rules.items()
-        }
+        return {direction: _same_for_all(sources) for direction, sources in self.rules.items()}
 
     @functools.cached_property
     def notes(self) -> tuple[str, ...]:
@@ -84,8 +82,14 @@ class CorePolicy:
         return rules, tuple(f"{self.ref}: unknown field {path}, which clusters ignore" for path in unknown)
 
 
-def _compiled(source: RuleSource) -> Rule:
-    return source.rule(Pod("", "", {}), None)
+def _same_for_all(sources: c.Iterable[RuleSource]) -> tuple[Rule, ...] | None:
+    found: list[Rule] = []
+    for source in sources:
+        rule = source.same_for_all
+        if rule is None:
+            return None
+        found.append(rule)
+    return tuple(found)
 
 
 class CoreEngine:
@@ -125,21 +129,21 @@ def tier(world: World, policies: c.Sequence[CorePolicy], pod: Pod, direction: st
     Pods that the same policies select share one tier, unless a rule depends on the pod.
     """
     kept: dict[t.Hashable, Tier] = world.memo.setdefault("core tiers", {})
-    isolating = tuple(policy for policy in policies if direction in policy.isolates)
+    isolating = tuple([policy for policy in policies if direction in policy.isolates])
     found = kept.get((direction, isolating))
     if found is None:
-        rules: list[Rule] = []
-        shared = True
-        for policy in isolating:
-            fixed = policy.fixed[direction]
-            shared = shared and fixed is not None
-            rules.extend(fixed or [source.rule(pod, None) for source in policy.rules[direction]])
+        fixed = [policy.fixed[direction] for policy in isolating]
+        shared = None not in fixed
+        rules = [
+            [source.rule(pod, None) for source in policy.rules[direction]] if held is None else held
+            for policy, held in zip(isolating, fixed, strict=True)
+        ]
         found = Tier(
             "NetworkPolicy",
-            tuple(rules),
+            tuple(itertools.chain.from_iterable(rules)),
             ordered=False,
             default=DENY if isolating else NEXT,
-            policies=tuple(policy.ref for policy in isolating),
+            policies=tuple([policy.ref for policy in isolating]),
         )
         if shared:
             kept[direction, isolating] = found
@@ -147,26 +151,27 @@ def tier(world: World, policies: c.Sequence[CorePolicy], pod: Pod, direction: st
 
 
 class _Index:
-    """The policies of a namespace by one label that they demand, so that a pod meets only those that may select it."""
+    """The policies of a namespace by selector, and the selectors by one label that they demand.
+
+    So a pod meets only the selectors that may select it, and each of them once.
+    """
 
     def __init__(self, policies: c.Iterable[CorePolicy]) -> None:
         self.policies = tuple(policies)
-        self._by_label: dict[tuple[str, str], list[tuple[int, CorePolicy]]] = {}
-        self._others: list[tuple[int, CorePolicy]] = []
+        self._numbers: dict[Selector, list[int]] = {}
         for number, policy in enumerate(self.policies):
-            equal = policy.selector.equal
-            place = self._by_label.setdefault(min(equal), []) if equal else self._others
-            place.append((number, policy))
+            self._numbers.setdefault(policy.selector, []).append(number)
+        self._by_label: dict[tuple[str, str], list[Selector]] = {}
+        self._others: list[Selector] = []
+        for selector in self._numbers:
+            place = self._by_label.setdefault(min(selector.equal), []) if selector.equal else self._others
+            place.append(selector)
 
     def selecting(self, labels: c.Mapping[str, str]) -> list[CorePolicy]:
         items = labels.items()
-        found = [entry for entry in self._others if entry[1].selector.matches_items(items, labels)]
-        for item in items:
-            held = self._by_label.get(item)
-            if held is not None:
-                found.extend(entry for entry in held if entry[1].selector.matches_items(items, labels))
-        found.sort(key=lambda entry: entry[0])
-        return [policy for _unused, policy in found]
+        candidates = [*self._others, *(one for item in items for one in self._by_label.get(item, ()))]
+        numbers = [self._numbers[one] for one in candidates if one.matches_items(items, labels)]
+        return [self.policies[number] for number in sorted(itertools.chain.from_iterable(numbers))]
 
 
 def selecting(world: World, pod: Pod) -> list[CorePolicy]:

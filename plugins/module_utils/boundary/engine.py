@@ -25,6 +25,7 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import functools
+import operator
 import typing as t
 
 from .boxes import Box
@@ -160,7 +161,7 @@ class Tier:
     @functools.cached_property
     def policy_names(self) -> tuple[str, ...]:
         """The policies as text, each once."""
-        return tuple(dict.fromkeys(map(str, self.policies)))
+        return tuple(dict.fromkeys(map(operator.attrgetter("text"), self.policies)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -196,6 +197,10 @@ class Compiled:
         if name not in DIRECTIONS:
             raise QuestionError(f"A direction is egress or ingress, got {name!r}.")
         return self.egress if name == EGRESS else self.ingress
+
+    def seen(self, endpoint: Endpoint) -> Endpoint:
+        """A peer as the engine sees it."""
+        return endpoint
 
     def decide(self, direction: str, endpoint: Endpoint, port: int, protocol: str, l7: L7 | None = None) -> bool:
         """Whether one point of traffic is allowed; what is unknown counts as open."""

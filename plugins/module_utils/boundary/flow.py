@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import itertools
 import typing as t
 
 from .boxes import ADDRESS, Box, Dimension, Region, TooManyBoxes, ValuesOf, meet_all, minus_all
 from .engine import ALLOW, DENY, L7, NAMED_PORT, PASS, Direction, Doubt, Rule, Tier, permits
 from .peers import Endpoint
-from .ports import PortSet
+from .ports import ALL_PORTS, PortSet
+from .sources import named_ports
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -56,14 +58,11 @@ class Memo:
         return found[1], found[2]
 
     def _union(self, tier: Tier, live: Region, closed: bool) -> tuple[list[Hit], Region]:
-        hits: list[Hit] = []
         kept = self._rules.setdefault(id(live), {})
         for rule in tier.rules:
-            found = kept.get(rule)
-            if found is None:
-                found = kept[rule] = self._allowed(rule, live, closed)
-            if found:
-                hits.extend(found)
+            if rule not in kept:
+                kept[rule] = self._allowed(rule, live, closed)
+        hits = list(itertools.chain.from_iterable(map(kept.__getitem__, tier.rules)))
         return hits, ([] if tier.default == DENY else live)
 
     def _allowed(self, rule: Rule, live: Region, closed: bool) -> tuple[Hit, ...]:
@@ -137,38 +136,51 @@ def _surely(rule: Rule, closed: bool) -> list[Box]:
 
 def possible(rules: Direction, endpoint: Endpoint, port: int, protocol: str, l7: L7 | None) -> bool:
     """Whether an endpoint whose address is not known is let through under any address that it may have."""
-    start = [Box(frozenset({endpoint.kind}), {}, PortSet.of(protocol, port))]
-    tiers = [_residual(tier, endpoint, port, protocol, l7) for tier in rules.tiers]
+    ports = PortSet.of(protocol, port)
+    tiers = [_residual(tier, endpoint, ports, l7) for tier in rules.tiers]
+    start = [Box(frozenset({endpoint.kind}), {}, ports)]
     return any(True for _unused in flow(tiers, Memo(start), closed=True))
 
 
-def _residual(tier: Tier, endpoint: Endpoint, port: int, protocol: str, l7: L7 | None) -> Tier:
-    """The tier with everything but the address decided."""
+def allowed_with(rules: Direction, endpoint: Endpoint) -> list[Hit]:
+    """What of the traffic with one endpoint is allowed, rule by rule; the ports are those of the regions' boxes."""
+    tiers = [_residual(tier, endpoint, ALL_PORTS, None) for tier in rules.tiers]
+    return list(flow(tiers, Memo([Box(frozenset({endpoint.kind}))])))
+
+
+def _residual(tier: Tier, endpoint: Endpoint, ports: PortSet, l7: L7 | None) -> Tier:
+    """The tier with everything but the ports, and an address that is not known, decided."""
 
     def rest(boxes: c.Iterable[Box]) -> tuple[Box, ...]:
-        return tuple(left for box in boxes if (left := _without(box, endpoint, port, protocol)) is not None)
+        return tuple(left for box in boxes if (left := _without(box, endpoint, ports)) is not None)
 
     rules: list[Rule] = []
+    known = endpoint.pod is not None and endpoint.pod.ports is not None
     for rule in tier.rules:
         if rule.action == ALLOW and not permits(rule, l7):
             continue
-        named = [item.peers for item in rule.named if item.matches_port(endpoint, port, protocol)]
+        named = [
+            item.peers.on(item.peers.ports.meet(named_ports(endpoint.pod, item.name, item.protocol)))
+            for item in rule.named
+            if endpoint.pod is not None
+        ]
         doubts = [
             Doubt(doubt.reason, rest(doubt.region), doubt.closed)
             for doubt in rule.doubts
-            if not (doubt.reason.startswith(NAMED_PORT) and endpoint.pod and endpoint.pod.ports is not None)
+            if not (known and doubt.reason.startswith(NAMED_PORT))
         ]
         rules.append(dataclasses.replace(rule, region=rest((*rule.region, *named)), named=(), doubts=tuple(doubts)))
     return dataclasses.replace(tier, rules=tuple(rules))
 
 
-def _without(box: Box, endpoint: Endpoint, port: int, protocol: str) -> Box | None:
-    if endpoint.kind not in box.kinds or not box.ports.contains(protocol, port):
+def _without(box: Box, endpoint: Endpoint, ports: PortSet) -> Box | None:
+    both = box.ports.meet(ports)
+    if endpoint.kind not in box.kinds or both.empty:
         return None
     where: dict[Dimension, ValuesOf] = {}
     for dimension, held in box.where.items():
-        if dimension == ADDRESS:
+        if dimension == ADDRESS and endpoint.address is None:
             where[dimension] = held
         elif not held.contains(endpoint.value(dimension)):
             return None
-    return Box(frozenset({endpoint.kind}), where, PortSet.of(protocol, port))
+    return Box(frozenset({endpoint.kind}), where, both)

@@ -48,11 +48,15 @@ class TooOpen:
     """
 
     def __init__(self) -> None:
-        self._weighed: dict[Hit, tuple[AddressSet, Region]] = {}
+        self._weights: dict[Hit, tuple[AddressSet, Region] | None] = {}
 
     def __call__(self, hits: list[Hit], world: World) -> c.Iterator[Hit]:
         """The hits that count, each cut down to what counts."""
-        weighed = [(hit, *self._weigh(hit, world)) for hit in hits]
+        weights = self._weights
+        for hit in hits:
+            if hit not in weights:
+                weights[hit] = self._weigh(hit, world)
+        weighed = [(hit, *weight) for hit in hits if (weight := weights[hit]) is not None]
         everyone = _everyone(union_of([outside for _hit, outside, _pods in weighed if not outside.empty]))
         crowd = [] if everyone.empty else [Box(frozenset({OUTSIDE}), {ADDRESS: everyone})]
         for hit, outside, pods in weighed:
@@ -61,18 +65,15 @@ class TooOpen:
             elif pods or not outside.meet(everyone).empty:
                 yield Hit(hit.rule, [*meet_all(hit.region, crowd), *pods], hit.doubt)
 
-    def _weigh(self, hit: Hit, world: World) -> tuple[AddressSet, Region]:
-        """The outside addresses of a hit, and its pods of any namespace."""
-        found = self._weighed.get(hit)
-        if found is None:
-            outside = [_addresses(box) for box in hit.region if OUTSIDE in box.kinds]
-            pods = [
-                Box(frozenset({POD}), box.where, box.ports)
-                for box in hit.region
-                if POD in box.kinds and _any_namespace(box, world) and _every_pod(_addresses(box), world)
-            ]
-            found = self._weighed[hit] = (union_of(outside), pods)
-        return found
+    def _weigh(self, hit: Hit, world: World) -> tuple[AddressSet, Region] | None:
+        """The outside addresses of a hit, and its pods of any namespace; None for a rule's hit that has neither."""
+        outside = union_of([_addresses(box) for box in hit.region if OUTSIDE in box.kinds])
+        pods = [
+            Box(frozenset({POD}), box.where, box.ports)
+            for box in hit.region
+            if POD in box.kinds and _any_namespace(box, world) and _every_pod(_addresses(box), world)
+        ]
+        return None if hit.rule is not None and outside.empty and not pods else (outside, pods)
 
 
 def _addresses(box: Box) -> AddressSet:

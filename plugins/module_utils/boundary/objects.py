@@ -85,11 +85,12 @@ class PolicyRef:
     name: str
 
     @functools.cached_property
-    def _text(self) -> str:
+    def text(self) -> str:
+        """The policy as text."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
     def __str__(self) -> str:
-        return self._text
+        return self.text
 
 
 class World:

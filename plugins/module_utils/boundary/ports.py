@@ -67,7 +67,8 @@ class PortSet:
             return self
         if self is ALL_PORTS:
             return other
-        return PortSet(tuple(map(ranges.meet, self.held, other.held)))
+        pairs = zip(self.held, other.held, strict=True)
+        return PortSet(tuple([ranges.meet(mine, its) if mine and its else () for mine, its in pairs]))
 
     def minus(self, other: PortSet) -> PortSet:
         """What is in this one and not in the other."""

@@ -41,17 +41,21 @@ def meet(one: Ranges, other: Ranges) -> Ranges:
     """What is in both."""
     if one == other:
         return one
+    if len(one) == len(other) == 1:
+        low, high = max(one[0][0], other[0][0]), min(one[0][1], other[0][1])
+        return ((low, high),) if low <= high else ()
     out: list[tuple[int, int]] = []
-    left = right = 0
-    while left < len(one) and right < len(other):
-        low = max(one[left][0], other[right][0])
-        high = min(one[left][1], other[right][1])
-        if low <= high:
-            out.append((low, high))
-        if one[left][1] < other[right][1]:
+    left, right, lefts, rights = 0, 0, len(one), len(other)
+    while left < lefts and right < rights:
+        (low, high), (start, end) = one[left], other[right]
+        low = max(low, start)
+        if high < end:
             left += 1
         else:
             right += 1
+            high = end
+        if low <= high:
+            out.append((low, high))
     return tuple(out)
 
 

@@ -19,12 +19,13 @@ from __future__ import annotations
 import collections.abc as c
 import functools
 import importlib
+import itertools
 import typing as t
 
 from . import boxes
 from .boxes import Box, Region
 from .describe import describe
-from .engine import DENY, EGRESS, INGRESS, L7, Compiled, Engine
+from .engine import DENY, EGRESS, INGRESS, L7, Compiled, Engine, Tier
 from .errors import QuestionError
 from .excess import Excess, Judge
 from .ingress import TooOpen, allowed_region
@@ -182,8 +183,8 @@ class Reach:
             request=request,
             findings=certain,
             undecided=undecided,
-            policies=tuple(name for tier in rules.tiers for name in tier.policy_names),
-            isolated_by=tuple(name for tier in rules.tiers if tier.default == DENY for name in tier.policy_names),
+            policies=_names(rules.tiers),
+            isolated_by=_names([tier for tier in rules.tiers if tier.default == DENY]),
             notes=rules.notes,
             unread=(*self.world.unread, *_ignored(self.world, self.engine)),
         )
@@ -229,6 +230,10 @@ def load_engine(name: str) -> Engine:
         raise QuestionError(f"An engine is one of {', '.join(ENGINES)}, got {name!r}.")
     module = importlib.import_module(f".{place[0]}", __package__)
     return t.cast("Engine", getattr(module, place[1])())
+
+
+def _names(tiers: c.Iterable[Tier]) -> tuple[str, ...]:
+    return tuple(itertools.chain.from_iterable(tier.policy_names for tier in tiers))
 
 
 def _port(port: int | None, protocol: str) -> int:

@@ -25,13 +25,16 @@ class Reader:
         object: the object, as ``Kind namespace/name``.
     """
 
-    __slots__ = ("_key", "_parent", "body", "object")
+    __slots__ = ("_index", "_key", "_parent", "body", "object")
 
-    def __init__(self, body: object, object_: str, path: str = "", parent: Reader | None = None) -> None:
+    def __init__(
+        self, body: object, object_: str, path: str = "", parent: Reader | None = None, index: int | None = None
+    ) -> None:
         self.object = object_
         # The path is put together when it is asked for, which is in errors alone.
         self._key = path
         self._parent = parent
+        self._index = index
         if not isinstance(body, dict):
             raise PolicyError(f"expected a mapping, got {_kind_of(body)}", object=object_, field=self.path)
         self.body: dict[str, t.Any] = body
@@ -39,7 +42,8 @@ class Reader:
     @property
     def path(self) -> str:
         """The mapping's path inside the object, empty at its root."""
-        return self._key if self._parent is None else self._parent.at(self._key)
+        key = self._key if self._index is None else f"{self._key}[{self._index}]"
+        return key if self._parent is None else self._parent.at(key)
 
     def at(self, key: str) -> str:
         """The path of a field of this mapping."""
@@ -74,10 +78,10 @@ class Reader:
 
     def items(self, key: str) -> list[Reader] | None:
         """A list of mappings, or None when it is not there; an empty list is an empty list."""
-        value = self.sequence(key)
-        if value is None:
+        if self.body.get(key) is None:
             return None
-        return [Reader(item, self.object, f"{key}[{index}]", self) for index, item in enumerate(value)]
+        value = self.sequence(key) or ()
+        return [Reader(item, self.object, key, self, index) for index, item in enumerate(value)]
 
     def sequence(self, key: str) -> list[t.Any] | None:
         """A list of anything, or None when it is not there."""
@@ -158,8 +162,10 @@ class Reader:
 
     def selector(self, key: str) -> Selector | None:
         """A ``LabelSelector``, or None when it is not there; an empty one selects everything."""
-        reader = self.mapping(key)
-        return None if reader is None else read_selector(reader)
+        value = self.body.get(key)
+        if value is None:
+            return None
+        return EVERYTHING if value == {} else read_selector(Reader(value, self.object, key, self))
 
 
 _SELECTOR_FIELDS = frozenset({"matchLabels", "matchExpressions"})
@@ -174,8 +180,9 @@ def read_selector(reader: Reader) -> Selector:
     """
     if not reader.body:
         return EVERYTHING
-    for path in reader.unknown(_SELECTOR_FIELDS):
-        raise PolicyError("unknown field in a label selector", object=reader.object, field=path)
+    if not reader.body.keys() <= _SELECTOR_FIELDS:
+        for path in reader.unknown(_SELECTOR_FIELDS):
+            raise PolicyError("unknown field in a label selector", object=reader.object, field=path)
     if "matchExpressions" not in reader.body:
         return Selector(frozenset(reader.labels("matchLabels").items()))
     expressions: list[tuple[str, str, list[str]]] = []

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import re
 import typing as t
+
+from .errors import QuestionError
 
 Labels = c.Mapping[str, str]
 
@@ -128,3 +131,32 @@ def selector(match_labels: c.Mapping[str, str], expressions: c.Iterable[tuple[st
         else:
             other.append((key, held))
     return Selector(frozenset(equal), tuple(other))
+
+
+_REQUIREMENT = re.compile(
+    r"\s*(?:(?P<absent>!\s*)?(?P<key>[\w./-]+)\s*(?:(?P<equal>==?|!=)\s*(?P<value>[\w.-]*)"
+    r"|\s(?P<operator>in|notin)\s*\((?P<values>[^()]*)\))?)\s*(?:,|$)"
+)
+
+
+def parse_selector(text: str) -> Selector:
+    """A label selector as kubectl takes it (``a=b,c!=d,e in (f, g),!h``); an empty text selects everything.
+
+    Raises:
+        QuestionError: it is none.
+    """
+    expressions: list[tuple[str, str, list[str]]] = []
+    place = 0
+    while place < len(text.rstrip()):
+        found = _REQUIREMENT.match(text, place)
+        if found is None or (found["absent"] and (found["equal"] or found["operator"])):
+            raise QuestionError(f"{text!r} is no label selector.", next_step="Write it as kubectl takes it: a=b,c!=d.")
+        if found["equal"]:
+            expressions.append((found["key"], "NotIn" if found["equal"] == "!=" else "In", [found["value"]]))
+        elif found["operator"]:
+            values = [value.strip() for value in found["values"].split(",")]
+            expressions.append((found["key"], "In" if found["operator"] == "in" else "NotIn", values))
+        else:
+            expressions.append((found["key"], "DoesNotExist" if found["absent"] else "Exists", []))
+        place = found.end()
+    return selector({}, expressions)

@@ -52,18 +52,17 @@ class RuleSource:
 
     def rule(self, pod: Pod, namespace_labels: c.Mapping[str, str] | None) -> Rule:
         """The rule for one pod."""
-        if self._same_for_all is not None:
-            return self._same_for_all
-        return self._compile(pod if self.direction == INGRESS else None, namespace_labels)
+        return self.same_for_all or self._compile(pod if self.direction == INGRESS else None, namespace_labels)
 
     @functools.cached_property
-    def _same_for_all(self) -> Rule | None:
-        return None if self.of_pod else self._compile(None, None)
-
-    @property
-    def of_pod(self) -> bool:
-        """Whether the rule differs from pod to pod."""
-        return bool(self.relative or (self.names and self.direction == INGRESS))
+    def same_for_all(self) -> Rule | None:
+        """The rule, or None when it differs from pod to pod."""
+        if self.relative or (self.names and self.direction == INGRESS):
+            return None
+        if self.names or self.doubts or self.odd_ports is not None:
+            return self._compile(None, None)
+        region = () if self.ports.empty else tuple([box.on(self.ports) for box in self.peers])
+        return Rule(self.policy, self.index, self.action, region)
 
     def _compile(self, pod: Pod | None, namespace_labels: c.Mapping[str, str] | None) -> Rule:
         peers, wide = list(self.peers), list(self.doubts)

@@ -8,9 +8,12 @@ import collections.abc as c
 import ipaddress
 import typing as t
 
-from .boxes import NAMESPACE_NAME_LABEL
+from .boxes import ADDRESS, NAMESPACE_NAME_LABEL, POD
 from .errors import QuestionError
-from .objects import Body
+from .ingress import allowed_region
+from .objects import Body, Pod
+from .peers import Endpoint
+from .reach import Reach
 from .requests import ALLOW_ALL, DNS_PORT, HOSTS, NO_NETWORK, NOT_PUBLIC, PUBLIC_INTERNET, DnsTarget, Request
 
 
@@ -24,7 +27,7 @@ def translate(request: object, *, namespace: str, name: str, labels: c.Mapping[s
         engine: ``core`` gives a NetworkPolicy, ``cilium`` a CiliumNetworkPolicy.
 
     Returns:
-        The object as plain data, with every default written out.
+        The object as plain data, with every default written out but for empty lists, which the API does not store.
 
     Raises:
         QuestionError: the engine cannot express the request (``hosts`` needs Cilium), or there are no labels.
@@ -38,15 +41,63 @@ def translate(request: object, *, namespace: str, name: str, labels: c.Mapping[s
         return translate_cilium(wanted, name=name, namespace=namespace, selector_labels=labels)
     if engine != "core":
         raise QuestionError(f"An engine is core or cilium, got {engine!r}.")
+    return _policy("Egress", "egress", _egress(wanted), namespace=namespace, name=name, labels=labels)
+
+
+def translate_ingress(
+    allow_from: list[dict[str, t.Any]],
+    *,
+    namespace: str,
+    name: str,
+    labels: c.Mapping[str, str],
+    port: int = 1024,
+    engine: str = "core",
+) -> Body:
+    """The policy object that lets the named peers reach the agent's port, and nobody reach anything else.
+
+    Args:
+        allow_from: peers as in a NetworkPolicy rule; an empty list is nobody.
+        namespace, name, labels: as for ``translate``.
+        port: the agent's TCP port, 1 to 65535.
+        engine: whose reading of the peers counts; the object is a NetworkPolicy with either.
+
+    Raises:
+        PolicyError: a peer is malformed.
+        QuestionError: the peers take in everyone, every namespace, or the sandboxes themselves.
+    """
+    if not labels:
+        raise QuestionError("A policy of a sandbox selects its pods by at least one label.")
+    peers = allowed_region(allow_from, namespace)
+    rules = [{"from": allow_from, "ports": [{"protocol": "TCP", "port": port}]}] if allow_from else []
+    body = _policy("Ingress", "ingress", rules, namespace=namespace, name=name, labels=labels)
+    verdict = Reach.for_labels([body], namespace, labels, (), engine=engine).ingress_verdict(port)
+    for finding in (*verdict.findings, *verdict.undecided):
+        raise _too_open(f"{finding.peers} (for example {finding.example})")
+    sandbox = Endpoint(POD, pod=Pod(namespace, "", labels))
+    for box in peers:
+        if ADDRESS not in box.where and box.contains(POD, sandbox.value, "TCP", port):
+            raise _too_open("the sandboxes themselves")
+    return body
+
+
+def _too_open(whom: str) -> QuestionError:
+    return QuestionError(
+        f"allow_from lets in {whom}.", next_step="Name the pods, or the network, of those who may reach the agent."
+    )
+
+
+def _policy(
+    direction: str, field: str, rules: list[Body], *, namespace: str, name: str, labels: c.Mapping[str, str]
+) -> Body:
+    """A NetworkPolicy about one direction; no list of rules means that none allows, and the API stores no empty one."""
+    spec: Body = {"podSelector": {"matchLabels": dict(labels)}, "policyTypes": [direction]}
+    if rules:
+        spec[field] = rules
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "podSelector": {"matchLabels": dict(labels)},
-            "policyTypes": ["Egress"],
-            "egress": _egress(wanted),
-        },
+        "spec": spec,
     }
 
 
@@ -122,8 +173,11 @@ def _differences(live: t.Any, wanted: t.Any, path: str) -> c.Iterator[str]:
                 yield f"{path}.{key}: must not be there"
             else:
                 yield from _differences(live[key], wanted[key], f"{path}.{key}")
-    elif isinstance(live, list) and isinstance(wanted, list) and len(live) == len(wanted):
+    elif isinstance(live, list) and isinstance(wanted, list):
+        if len(live) != len(wanted):
+            yield f"{path}: {len(live)} entries instead of {len(wanted)}"
+            return
         for index, (mine, theirs) in enumerate(zip(live, wanted, strict=True)):
             yield from _differences(mine, theirs, f"{path}[{index}]")
-    elif type(live) is not type(wanted) or live != wanted:
+    elif isinstance(live, bool) is not isinstance(wanted, bool) or live != wanted:
         yield f"{path}: {live!r} instead of {wanted!r}"
