@@ -14,6 +14,8 @@ description:
   - Runs a command in a sandbox that M(namzu.sandbox.sandbox) has acquired, through the agent in its pod. The API server
     is only asked where the pod is; no C(exec) subresource, and no right to it, is needed.
   - The command is never run twice, also when the connection is lost.
+  - With O(detach) it goes on when the task is over, for as long as the sandbox lives; a later task follows it with
+    O(attach).
 author:
   - The namzu.sandbox authors (@namzu)
 options:
@@ -45,15 +47,46 @@ options:
     type: str
   timeout:
     description:
-      - How long the command may run, in seconds or as V(90s), V(15m). Then its whole process group is ended, and the
-        task fails.
+      - How long the command may run, in seconds or as V(90s), V(15m); above 0. Then its whole process group is
+        ended, and the task fails. Without it the command may run for a day.
     type: str
   max_output:
     description:
       - Bytes kept of each of standard output and standard error, at most 67108864. What is over is dropped while the
         command goes on, and RV(truncated) says so.
+      - With O(detach) at most 16777216, because the agent keeps them.
     type: int
     default: 1048576
+  detach:
+    description:
+      - Start the command and leave it running. The result has its RV(id).
+      - Nobody waits for it, so O(timeout) is the only bound on how long it runs.
+    type: bool
+    default: false
+  attach:
+    description:
+      - Follow a command that was started with O(detach), instead of running one, until it has ended, or for
+        O(timeout), and then it goes on. RV(running) says which it was.
+      - The agent knows it for an hour after its end. When the pod was replaced, it is lost, and the task fails with
+        reason V(execution-lost).
+    type: dict
+    suboptions:
+      id:
+        description:
+          - The RV(id) that it was started with.
+        type: str
+        required: true
+      offset:
+        description:
+          - The first byte of its output that is wanted, counted over both streams as they came; the RV(offset) of an
+            earlier task goes on without a gap.
+        type: int
+        default: 0
+      cancel:
+        description:
+          - End it first, with its whole process group.
+        type: bool
+        default: false
 extends_documentation_fragment:
   - namzu.sandbox.access
   - namzu.sandbox.agent
@@ -61,7 +94,9 @@ attributes:
   check_mode:
     description: Says what would be done, without doing it.
     support: partial
-    details: A command may change anything, so it is not run; the task only looks whether the sandbox is there.
+    details: >-
+      A command may change anything, so it is not run, and none is cancelled; the task only looks whether the sandbox is
+      there. A command that runs already is followed as always.
   diff_mode:
     description: A command has no difference to show.
     support: none
@@ -82,48 +117,80 @@ EXAMPLES = r"""
     namespace: agents
     name: build-4711
     command: ls -l | wc -l
+
+- name: Start a long build
+  namzu.sandbox.sandbox_exec:
+    namespace: agents
+    name: build-4711
+    command: make all
+    detach: true
+  register: started
+
+- name: Look at it once a minute until it has ended
+  namzu.sandbox.sandbox_exec:
+    namespace: agents
+    name: build-4711
+    attach:
+      id: "{{ started.id }}"
+    timeout: 1m
+  register: build
+  until: not build.running
+  retries: 60
+  delay: 0
 """
 
 RETURN = r"""
 cmd:
-  description: What was run.
-  returned: when it was run
+  description: What was run; null when it was attached to.
+  returned: when it has ended
   type: raw
 rc:
   description: Its exit status; 128 and the signal's number when a signal ended it.
-  returned: when it was run
+  returned: when it has ended
   type: int
 signal:
   description: Number of the signal that ended it, or null.
-  returned: when it was run
+  returned: when it has ended
   type: int
 stdout:
   description: Its standard output, as UTF-8 with other bytes replaced.
-  returned: when it was run
+  returned: when it has ended
   type: str
 stderr:
   description: Its standard error, likewise.
-  returned: when it was run
+  returned: when it has ended
   type: str
 truncated:
   description: Whether output beyond O(max_output) was dropped.
-  returned: when it was run
+  returned: when it has ended
   type: bool
 timed_out:
   description: Whether it ran into O(timeout).
-  returned: when it was run
+  returned: when it has ended
   type: bool
 duration:
   description: Seconds that it ran.
-  returned: when it was run
+  returned: when it has ended
   type: float
+id:
+  description: By which a detached command is found.
+  returned: with O(detach) or O(attach)
+  type: str
+offset:
+  description: How much of its output was returned, from its beginning; where to attach to go on.
+  returned: with O(detach) or O(attach)
+  type: int
+running:
+  description: Whether it has not ended.
+  returned: with O(detach) or O(attach)
+  type: bool
 sandbox:
   description: Name of the claim.
-  returned: when it was run
+  returned: success
   type: str
 pod:
   description: Name of the pod that it ran in.
-  returned: when it was run
+  returned: success
   type: str
 reason:
   description: Why the task failed, as one word.

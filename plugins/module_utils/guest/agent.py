@@ -4,23 +4,21 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import typing as t
 
 from ..cluster.deadline import Deadline
 from ..cluster.errors import InputError
-from .connection import Connection, Dial, Peer, connect, no_agent
-from .errors import GuestError, GuestProtocolError, GuestRefusedError, GuestUnauthorizedError
-from .execution import Execution, OutputCallback, collect, stdin_frames
-from .wire import FIRST_FRAME_LIMIT, FRAME_LIMIT, PROTOCOL, decode_json, encode, encode_json
+from .calls import DEFAULT_HEARTBEAT, Caller
+from .command import DEFAULT_MAX_OUTPUT, command_body
+from .connection import Dial, Peer, no_agent
+from .execution import Execution, OutputCallback
+from .running import RunningExecution
+from .wire import MISSES, PROTOCOL
 
 DEFAULT_PORT = 1024
-#: Bytes of each output stream that are kept when the caller does not say.
-DEFAULT_MAX_OUTPUT = 1024 * 1024
-
-#: Input up to this size travels in the request; more is streamed after it.
-_INLINE_STDIN = 32 * 1024
+SHORTEST_HEARTBEAT = 0.1
+LONGEST_HEARTBEAT = 3600.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,13 +75,23 @@ class Agent:
     agent says no; its ``kind`` says why).
     """
 
-    def __init__(self, address: AgentAddress, *, subject: str | None = None) -> None:
-        """``subject`` says in messages whose agent this is, for example ``sandbox team-a/build-7``.
+    def __init__(
+        self, address: AgentAddress, *, subject: str | None = None, heartbeat: float = DEFAULT_HEARTBEAT
+    ) -> None:
+        """Nothing is connected here. Time is each call's deadline's.
 
-        Time is each call's deadline's.
+        Args:
+            subject: whose agent this is, in words for messages, for example ``sandbox team-a/build-7``.
+            heartbeat: seconds (0.1 to 3600; 15 when not given) between the heartbeats of streams. When three of them
+                are missing, either side takes the other for gone. 0 is off.
         """
+        if heartbeat and not SHORTEST_HEARTBEAT <= heartbeat <= LONGEST_HEARTBEAT:
+            raise InputError(
+                f"heartbeat is {heartbeat:g} s; it must be {SHORTEST_HEARTBEAT:g} to {LONGEST_HEARTBEAT:g}, or 0."
+            )
         self.address = address
         self.subject = subject
+        self.heartbeat = heartbeat
 
     def __repr__(self) -> str:
         return f"Agent({self.address!r})"
@@ -93,10 +101,15 @@ class Agent:
         """The agent in words, for messages; without the token."""
         return Peer(self.address.host, self.address.port, self.subject, self.address.dial)
 
+    @property
+    def caller(self) -> Caller:
+        """What the other files of this package call the agent with."""
+        return Caller(self.peer, self.address.token, self.heartbeat)
+
     def healthz(self, deadline: Deadline) -> Health:
         """Ask the agent what it is and what it can do."""
-        with self._call("healthz", {}, deadline) as (_connection, answer):
-            return self._health(answer)
+        with self.caller.call("healthz", {}, deadline) as call:
+            return self._health(call.answer)
 
     def execute(
         self,
@@ -105,7 +118,7 @@ class Agent:
         deadline: Deadline,
         cwd: str | None = None,
         env: t.Mapping[str, str] | None = None,
-        stdin: bytes = b"",
+        stdin: bytes | t.Iterable[bytes] = b"",
         timeout: float | None = None,
         grace: float | None = None,
         max_output: int = DEFAULT_MAX_OUTPUT,
@@ -129,80 +142,34 @@ class Agent:
         for a request above 8 MiB and GuestRefusedError ``not-found``, ``not-executable``, ``bad-cwd``, ``bad-request``
         or ``exhausted`` for a program that did not start.
         """
-        optional = {"cwd": cwd, "env": dict(env) if env else None, "timeout": timeout, "grace": grace}
-        body: dict[str, t.Any] = {"argv": list(argv), "max_output": max_output}
-        body |= {key: value for key, value in optional.items() if value is not None}
-        following: t.Iterable[bytes] = ()
-        if len(stdin) > _INLINE_STDIN:
-            body["stdin"] = {"encoding": "frames"}
-            following = stdin_frames(stdin)
-        elif stdin:
-            body["stdin"] = {"encoding": "base64", "data": base64.b64encode(stdin).decode("ascii")}
-        with self._call("execute", body, deadline, following) as (connection, answer):
-            if "started" not in answer:
-                raise no_agent(self.peer, "execute", "the answer says neither that the program started nor why not")
-            try:
-                return collect(connection.receive, max_output, on_output)
-            except GuestProtocolError as error:
-                raise error if error.object else no_agent(self.peer, "execute", error.message) from None
-            except GuestRefusedError as error:
-                raise self._refused("execute", {"kind": error.kind, "message": error.message}) from None
+        with self.stream(
+            argv, deadline=deadline, cwd=cwd, env=env, stdin=stdin, timeout=timeout, grace=grace, max_output=max_output
+        ) as running:
+            return running.finish(on_output)
 
-    def _call(
-        self, operation: str, body: t.Mapping[str, t.Any], deadline: Deadline, following: t.Iterable[bytes] = ()
-    ) -> _Call:
-        """Connect, send the request and read the first answer; an error answer is raised."""
-        request = self._request(operation, body)
-        connection = connect(self.peer, operation, deadline)
-        try:
-            connection.send(request, following)
-            answer = self._answer(operation, connection.receive())
-        except BaseException:
-            connection.close()
-            raise
-        return _Call(connection, answer)
+    def stream(
+        self,
+        argv: t.Sequence[str],
+        *,
+        deadline: Deadline,
+        stdin: bytes | t.Iterable[bytes] = b"",
+        **options: t.Any,
+    ) -> RunningExecution:
+        """Start a program as ``execute`` does, and give its output while it runs.
 
-    def _request(self, operation: str, body: t.Mapping[str, t.Any]) -> bytes:
-        """The request as one frame with the token, or, when that is too large for strangers, as two."""
-        token = self.address.token
-        whole = encode_json({"op": operation, "token": token, "body": body})
-        if len(whole) <= FIRST_FRAME_LIMIT:
-            return encode(whole)
-        request = encode_json({"op": operation, "body": body})
-        if len(request) > FRAME_LIMIT:
-            raise InputError(
-                f"{operation} at {self.peer.name}: the request is {len(request)} bytes; {FRAME_LIMIT} are allowed.",
-                object=self.peer.name,
-                next_step="Send large data as standard input instead of as arguments or environment.",
-            )
-        return encode(encode_json({"op": "auth", "token": token})) + encode(request)
+        Args:
+            stdin: also any iterable of bytes, which is asked for more as the program takes it, in constant memory.
+            options: ``cwd``, ``env``, ``timeout``, ``grace`` and ``max_output`` of ``execute``.
 
-    def _answer(self, operation: str, frame: bytes) -> dict[str, t.Any]:
-        try:
-            answer = decode_json(frame)
-        except GuestProtocolError as error:
-            raise no_agent(self.peer, operation, error.message) from None
-        if "error" in answer:
-            raise self._refused(operation, answer["error"])
-        return answer
-
-    def _refused(self, operation: str, error: t.Any) -> GuestError:
-        if not isinstance(error, dict) or not isinstance(error.get("kind"), str):
-            return no_agent(self.peer, operation, "an error answer has no kind")
-        kind = error["kind"][:40]
-        said = printable(str(error.get("message", "")))
-        if kind == "unauthorized":
-            return GuestUnauthorizedError(
-                f"{operation} at {self.peer.name}: the agent does not accept our bind token.",
-                object=self.peer.name,
-                next_step="The address belongs to another pod by now: read the sandbox again and use its live pod.",
-            )
-        return GuestRefusedError(
-            f"{operation} at {self.peer.name}: refused as {kind}: {said}",
-            kind=kind,
-            object=self.peer.name,
-            next_step=_NEXT_STEPS.get(kind),
-        )
+        Returns a context manager that is iterated over for ``("stdout" or "stderr", bytes)``; its ``result`` is the
+        Execution. To leave the block early ends the program.
+        """
+        max_output = options.pop("max_output", DEFAULT_MAX_OUTPUT)
+        body, following = command_body(argv, stdin, max_output=max_output, **options)
+        # A deadline that passes first finds out as much.
+        heartbeat = self.heartbeat if deadline.remaining() >= MISSES * self.heartbeat else 0.0
+        call = self.caller.call("execute", body, deadline, following, heartbeat=heartbeat)
+        return RunningExecution(call, max_output)
 
     def _health(self, answer: dict[str, t.Any]) -> Health:
         shape: dict[str, type | tuple[type, ...]] = {
@@ -218,34 +185,3 @@ class Agent:
         values["features"] = frozenset(str(feature) for feature in answer["features"])
         values["uptime"] = float(answer["uptime"])
         return Health(**values)
-
-
-class _Call:
-    """A connection whose first answer has come; as a context manager it gives both, and closes."""
-
-    def __init__(self, connection: Connection, answer: dict[str, t.Any]) -> None:
-        self._connection = connection
-        self._answer = answer
-
-    def __enter__(self) -> tuple[Connection, dict[str, t.Any]]:
-        return self._connection, self._answer
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-
-_NEXT_STEPS = {
-    "not-found": "Look for the program in the image; names without a slash are looked up in the PATH of the pod.",
-    "not-executable": "Look at the file's mode and its first line, and whether it is built for this machine.",
-    "bad-cwd": "Create the folder first, or name one that exists in the pod.",
-    "busy": "The agent serves as many connections as it may: try again later, or use fewer at a time.",
-    "exhausted": "The pod has no process, file or memory left: raise its limits, or run less at a time.",
-    "stopping": "The pod is being stopped: use another one.",
-    "unsupported": "The agent in this pod is older than this collection: apply the template role and renew the pool.",
-}
-
-
-def printable(text: str, limit: int = 500) -> str:
-    """What a guest said, safe for a log: one line, no control characters, at most ``limit`` characters."""
-    cleaned = (character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text[:limit])
-    return "".join(cleaned) + ("…" if len(text) > limit else "")

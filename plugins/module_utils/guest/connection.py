@@ -9,6 +9,9 @@ the rest of that command's input.
 from __future__ import annotations
 
 import collections
+import contextlib
+import functools
+import select
 import selectors
 import socket
 import threading
@@ -16,7 +19,8 @@ import typing as t
 
 from ..cluster.deadline import Deadline
 from .errors import GuestError, GuestProtocolError, GuestTimeoutError, GuestUnreachableError
-from .wire import FrameDecoder
+from .pulse import PULSE
+from .wire import HEARTBEAT, MISSES, FrameDecoder, encode
 
 #: Waits between the tries to connect: an agent needs some tens of milliseconds from exec to listen.
 CONNECT_WAITS = (0.1, 0.3)
@@ -55,14 +59,20 @@ class Connection:
         self._socket = sock
         self._peer = peer
         self._operation = operation
-        self._deadline = deadline
+        self.deadline = deadline
         self._decoder = FrameDecoder()
         self._frames: collections.deque[bytes] = collections.deque()
         self._outgoing = bytearray()
         self._source: t.Iterator[bytes] = iter(())
         self._sending = True
         self._answered = False
+        #: Guards what is outgoing: the heartbeat's thread, and whoever writes, may not be the one who receives.
+        self._lock = threading.Lock()
+        self._heartbeat = 0.0
+        self._heard = 0.0
         sock.setblocking(False)
+        self._cutting = deadline.cancellation.cutting(functools.partial(_shut, sock))
+        self._cutting.__enter__()
         self._selector = selectors.DefaultSelector()
         self._selector.register(sock, selectors.EVENT_READ)
 
@@ -74,42 +84,95 @@ class Connection:
 
     def close(self) -> None:
         """End the connection; the agent ends a command that is still running on it."""
+        if self._heartbeat:
+            PULSE.remove(self)
+        self._cutting.__exit__(None, None, None)
         self._selector.close()
         self._socket.close()
 
     def send(self, frame: bytes, then: t.Iterable[bytes] = ()) -> None:
         """Queue a frame, and frames that are to follow it as the agent takes them. Nothing blocks here."""
-        self._outgoing += frame
-        self._source = iter(then)
+        with self._lock:
+            self._outgoing += frame
+            self._source = iter(then)
 
-    def receive(self) -> bytes:
+    def write(self, frame: bytes, deadline: Deadline) -> bool:
+        """Send a frame, waiting while the agent takes none; any thread may. False when the agent has closed.
+
+        Raises GuestTimeoutError when the deadline passes before there was room for it.
+        """
+        writable = select.poll()
+        writable.register(self._socket, select.POLLOUT)
+        while True:
+            with self._lock:
+                self._flush()
+                if not self._sending:
+                    return False
+                if len(self._outgoing) < _OUTGOING_MARK:
+                    self._outgoing += frame
+                    self._flush()
+                    return self._sending
+            remaining = deadline.remaining()
+            if remaining <= 0.0 or not writable.poll(remaining * 1000):
+                raise timed_out(self._peer, self._operation, "stream", deadline)
+
+    def start_heartbeat(self, interval: float) -> None:
+        """From now on both sides say every ``interval`` seconds that they are there; three misses end it."""
+        self._heard = self.deadline.clock.monotonic()
+        self._heartbeat = interval
+        PULSE.add(self, interval)
+
+    def beat(self) -> None:
+        """Say that we are there, unless something else is on its way."""
+        with self._lock:
+            if not self._outgoing:
+                self._outgoing += encode(HEARTBEAT)
+                self._flush()
+
+    def receive(self, deadline: Deadline | None = None) -> bytes:
         """The next frame's bytes, sending what is queued meanwhile.
 
-        Raises GuestTimeoutError when the deadline passes, GuestUnreachableError when the connection ends,
-        GuestProtocolError when the other side does not speak in frames.
+        Args:
+            deadline: for this frame, instead of the connection's own.
+
+        Raises GuestTimeoutError when the deadline passes, GuestUnreachableError when the connection ends or its
+        heartbeat does, GuestProtocolError when the other side does not speak in frames.
         """
-        while not self._frames:
-            self._refill()
-            self._flush()
-            self._wait()
-            self._read()
-        return self._frames.popleft()
+        within = deadline or self.deadline
+        while True:
+            while not self._frames:
+                self._refill()
+                with self._lock:
+                    self._flush()
+                self._wait(within)
+                self._read()
+            frame = self._frames.popleft()
+            if not (self._heartbeat and frame == HEARTBEAT):
+                return frame
 
     def _refill(self) -> None:
         while self._sending and len(self._outgoing) < _OUTGOING_MARK:
             frame = next(self._source, None)
             if frame is None:
                 return
-            self._outgoing += frame
+            with self._lock:
+                self._outgoing += frame
 
-    def _wait(self) -> None:
+    def _wait(self, deadline: Deadline) -> None:
         events = selectors.EVENT_READ
         if self._outgoing and self._sending:
             events |= selectors.EVENT_WRITE
         self._selector.modify(self._socket, events)
-        remaining = self._deadline.remaining()
-        if remaining <= 0.0 or not self._selector.select(remaining):
-            raise timed_out(self._peer, self._operation, "stream" if self._answered else "answer", self._deadline)
+        remaining = deadline.remaining()
+        patience = remaining
+        if self._heartbeat:
+            silent = deadline.clock.monotonic() - self._heard
+            patience = min(remaining, max(self._heartbeat * MISSES - silent, 0.0))
+        if remaining > 0.0 and self._selector.select(patience):
+            return
+        if patience < remaining:
+            raise self._lost(f"nothing was heard for {MISSES * self._heartbeat:g} s, three heartbeats,")
+        raise timed_out(self._peer, self._operation, "stream" if self._answered else "answer", deadline)
 
     def _flush(self) -> None:
         if not (self._outgoing and self._sending):
@@ -138,6 +201,8 @@ class Connection:
         except GuestProtocolError as error:
             raise no_agent(self._peer, self._operation, error.message) from None
         self._answered = self._answered or bool(self._frames)
+        if self._heartbeat:
+            self._heard = self.deadline.clock.monotonic()
 
     def _lost(self, what: str) -> GuestError:
         when = "in the middle of the answer" if self._answered or self._decoder.midway else "before any answer"
@@ -182,7 +247,8 @@ def _dial(peer: Peer, operation: str, deadline: Deadline) -> socket.socket:
         try:
             _set_options(sock)
             sock.settimeout(max(deadline.remaining() / (len(addresses) - index), 0.001))
-            sock.connect(address)
+            with deadline.cancellation.cutting(functools.partial(_shut, sock)):
+                sock.connect(address)
             return sock
         except OSError as error:
             sock.close()
@@ -190,6 +256,11 @@ def _dial(peer: Peer, operation: str, deadline: Deadline) -> socket.socket:
         if deadline.expired:
             raise timed_out(peer, operation, "connect", deadline)
     raise failure
+
+
+def _shut(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 def _set_options(sock: socket.socket) -> None:

@@ -78,7 +78,7 @@ class GuestRefusedError(GuestError):
     reason = "agent-refused"
 
     #: Kinds that describe a moment and not the request.
-    PASSING = frozenset({"busy", "exhausted", "stopping"})
+    PASSING = frozenset({"busy", "exhausted", "quiescing", "stopping"})
 
     def __init__(self, message: str, *, kind: str, **common: t.Any) -> None:
         common.setdefault("retryable", kind in self.PASSING)
@@ -87,6 +87,86 @@ class GuestRefusedError(GuestError):
 
     def fields(self) -> dict[str, t.Any]:
         return {**super().fields(), "kind": self.kind}
+
+
+class GuestUnsupportedError(GuestRefusedError):
+    """The agent in the pod is older than what is asked of it.
+
+    Attributes:
+        feature: the name that its health lacks.
+    """
+
+    reason = "agent-unsupported"
+
+    def __init__(self, message: str, *, feature: str, **common: t.Any) -> None:
+        super().__init__(message, kind="unsupported", **common)
+        self.feature = feature
+
+    def fields(self) -> dict[str, t.Any]:
+        return {**super().fields(), "feature": self.feature}
+
+
+class GuestChecksumError(GuestError):
+    """What was read is not what the agent sent."""
+
+    reason = "checksum"
+    retryable = True
+
+
+class _ExecutionError(GuestError):
+    """An execution that runs without a client.
+
+    Attributes:
+        id: by which it is found.
+        offset: how much of its output was received: attaching there goes on without a gap.
+    """
+
+    def __init__(self, message: str, *, id: str, offset: int, **common: t.Any) -> None:  # noqa: A002  # pylint: disable=redefined-builtin
+        super().__init__(message, **common)
+        self.id = id
+        self.offset = offset
+
+    def fields(self) -> dict[str, t.Any]:
+        return {**super().fields(), "id": self.id, "offset": self.offset}
+
+
+class ExecutionDetachedError(_ExecutionError):
+    """We stopped looking at an execution, which goes on.
+
+    Attributes:
+        reached: whether the agent had shown it to us at all.
+    """
+
+    reason = "execution-detached"
+    retryable = True
+
+    def __init__(self, message: str, *, reached: bool, **common: t.Any) -> None:
+        super().__init__(message, **common)
+        self.reached = reached
+
+
+class ExecutionLostError(_ExecutionError):
+    """The agent knows no execution of that id: it was started anew, or has forgotten it. How it ended is unknown."""
+
+    reason = "execution-lost"
+
+
+class QuiesceUnconfirmedError(GuestError):
+    """Not everything in the sandbox could be stopped.
+
+    Attributes:
+        left: pid and name of each process that still runs.
+    """
+
+    reason = "quiesce-unconfirmed"
+    retryable = True
+
+    def __init__(self, message: str, *, left: t.Sequence[t.Mapping[str, t.Any]], **common: t.Any) -> None:
+        super().__init__(message, **common)
+        self.left = [dict(process) for process in left]
+
+    def fields(self) -> dict[str, t.Any]:
+        return {**super().fields(), "left": self.left}
 
 
 class PrivilegeError(SandboxError):

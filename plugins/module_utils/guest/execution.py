@@ -9,19 +9,10 @@ import dataclasses
 import typing as t
 
 from .errors import GuestProtocolError, GuestRefusedError
-from .wire import (
-    CHANNEL_EVENT,
-    CHANNEL_STDERR,
-    CHANNEL_STDIN,
-    CHANNEL_STDOUT,
-    END_OF_STREAM,
-    decode_json,
-    encode_channel,
-)
+from .wire import CHANNEL_EVENT, CHANNEL_STDERR, CHANNEL_STDOUT, decode_json
 
 OutputCallback = t.Callable[[str, bytes], None]
 
-_STDIN_PART = 64 * 1024
 _NAMES = {CHANNEL_STDOUT: "stdout", CHANNEL_STDERR: "stderr"}
 
 
@@ -66,54 +57,95 @@ def _text(data: bytes, truncated: bool) -> str:
     return codecs.getincrementaldecoder("utf-8")("replace").decode(data, final=not truncated)
 
 
-def stdin_frames(data: bytes) -> t.Iterator[bytes]:
-    """``data`` as stream frames of 64 KiB, and the end of the stream."""
-    for start in range(0, len(data), _STDIN_PART):
-        yield encode_channel(CHANNEL_STDIN, data[start : start + _STDIN_PART])
-    yield END_OF_STREAM
-
-
 def collect(receive: t.Callable[[], bytes], max_output: int, on_output: OutputCallback | None = None) -> Execution:
     """Read a command's stream to its end.
 
     ``receive`` gives the next frame. Raises GuestProtocolError for a stream that is none, and GuestRefusedError when
     the agent gives up on the command; both without an object, which the caller knows.
     """
-    output = {CHANNEL_STDOUT: bytearray(), CHANNEL_STDERR: bytearray()}
-    end: dict[str, t.Any] | None = None
-    while frame := receive():
+    output = {"stdout": bytearray(), "stderr": bytearray()}
+    pieces = follow(receive, max_output)
+    while True:
+        try:
+            name, data = next(pieces)
+        except StopIteration as stop:
+            return execution_of(stop.value, bytes(output["stdout"]), bytes(output["stderr"]))
+        output[name] += data
+        if on_output is not None:
+            on_output(name, data)
+
+
+Pieces = t.Generator[tuple[str, bytes], None, dict[str, t.Any]]
+EventCallback = t.Callable[[dict[str, t.Any]], None]
+
+
+def follow(receive: t.Callable[[], bytes], max_output: int | None, on_event: EventCallback | None = None) -> Pieces:
+    """Give a command's output piece by piece, as ``("stdout" or "stderr", bytes)``, and return the event of its end.
+
+    Args:
+        max_output: bytes of each stream after which it is no agent's; None when there is no bound.
+        on_event: called with every event that neither ends nor refuses.
+    """
+    reader = StreamReader(max_output, on_event)
+    while not reader.ended:
+        piece = reader.take(receive())
+        if piece is not None:
+            yield piece
+    return reader.end
+
+
+class StreamReader:
+    """Makes pieces of output out of the frames of a stream."""
+
+    def __init__(self, max_output: int | None = None, on_event: EventCallback | None = None) -> None:
+        self._max_output = max_output
+        self._on_event = on_event
+        self._seen = dict.fromkeys(_NAMES, 0)
+        self._end: dict[str, t.Any] | None = None
+        #: Whether the stream is over.
+        self.ended = False
+
+    @property
+    def end(self) -> dict[str, t.Any]:
+        """The event of the command's end; GuestProtocolError when there was none."""
+        if self._end is None:
+            raise GuestProtocolError("the stream ended without saying how the command did")
+        return self._end
+
+    def take(self, frame: bytes) -> tuple[str, bytes] | None:
+        """The name of a stream and its bytes, or None when the frame was something else."""
+        if not frame:
+            self.ended = True
+            return None
         channel, data = frame[0], frame[1:]
         if channel == CHANNEL_EVENT:
-            end = _event(data) or end
-        elif channel in output:
-            kept = output[channel]
-            kept += data
-            if len(kept) > max_output:
-                raise GuestProtocolError(f"{_NAMES[channel]} is longer than the {max_output} bytes that were asked for")
-            if on_output is not None and data:
-                on_output(_NAMES[channel], data)
-        else:
+            event = _event(data)
+            self._end = event.get("end", self._end)
+            if self._on_event is not None:
+                self._on_event(event)
+            return None
+        name = _NAMES.get(channel)
+        if name is None:
             raise GuestProtocolError(f"a stream frame is on channel {channel}, which means nothing here")
-    if end is None:
-        raise GuestProtocolError("the stream ended without saying how the command did")
-    return _execution(end, bytes(output[CHANNEL_STDOUT]), bytes(output[CHANNEL_STDERR]))
+        self._seen[channel] += len(data)
+        if self._max_output is not None and self._seen[channel] > self._max_output:
+            raise GuestProtocolError(f"{name} is longer than the {self._max_output} bytes that were asked for")
+        return (name, data) if data else None
 
 
-def _event(data: bytes) -> dict[str, t.Any] | None:
-    """The ``end`` event, or None for an event that this client does not know."""
+def _event(data: bytes) -> dict[str, t.Any]:
+    """An event; GuestRefusedError when it is an error."""
     event = decode_json(data)
     if "error" in event:
         error = event["error"] if isinstance(event["error"], dict) else {}
         raise GuestRefusedError(str(error.get("message", "")), kind=str(error.get("kind", "internal")))
-    end = event.get("end")
-    if end is None:
-        return None
-    if not isinstance(end, dict):
+    if not isinstance(event.get("end", {}), dict):
         raise GuestProtocolError("the event that ends a command is not an object")
-    return end
+    return event
 
 
-def _execution(end: dict[str, t.Any], stdout: bytes, stderr: bytes) -> Execution:
+def execution_of(end: dict[str, t.Any], stdout: bytes = b"", stderr: bytes = b"") -> Execution:
+    """The Execution that an ``end`` event tells of; GuestProtocolError when it tells of none."""
     code, signal = end.get("exit"), end.get("signal")
     numbers = [value for value in (code, signal) if isinstance(value, int) and not isinstance(value, bool)]
     if len(numbers) != 1:

@@ -13,7 +13,8 @@ import dataclasses
 import re
 
 from ..cluster.deadline import Deadline
-from .agent import Agent, printable
+from .agent import Agent
+from .calls import printable
 from .errors import GuestRefusedError, GuestTimeoutError, PrivilegeError
 from .execution import Execution
 

@@ -26,6 +26,11 @@ CHANNEL_STDOUT = 1
 CHANNEL_STDERR = 2
 CHANNEL_EVENT = 3
 
+#: What a frame holds that only says that its sender is there; its channel is 4.
+HEARTBEAT = b"\4"
+#: After so many intervals in which nothing was heard, the other side counts as gone.
+MISSES = 3
+
 END_OF_STREAM = b"00000000\n"
 
 #: Lists and objects in one JSON frame.
@@ -44,6 +49,11 @@ def encode(payload: bytes) -> bytes:
 def encode_channel(channel: int, data: bytes) -> bytes:
     """One stream frame: ``data`` (not empty, at most 8 MiB less a byte) on a channel."""
     return encode(bytes((channel,)) + data)
+
+
+def encode_event(value: t.Mapping[str, t.Any]) -> bytes:
+    """One stream frame: an event."""
+    return encode_channel(CHANNEL_EVENT, encode_json(value))
 
 
 def encode_json(value: t.Mapping[str, t.Any]) -> bytes:

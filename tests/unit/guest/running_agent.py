@@ -47,11 +47,14 @@ runpy.run_path(folder, run_name="__main__")
 class RunningAgent:
     """A started agent. ``pid`` is its process id, seen from here."""
 
-    def __init__(self, process: subprocess.Popen[str], pid: int, port: int) -> None:
+    def __init__(
+        self, process: subprocess.Popen[str], pid: int, port: int, workspace: pathlib.Path, token: str
+    ) -> None:
         self.process = process
         self.pid = pid
         self.port = port
-        self.client = Agent(AgentAddress("127.0.0.1", port, TOKEN), subject="sandbox test/one")
+        self.workspace = workspace
+        self.client = Agent(AgentAddress("127.0.0.1", port, token), subject="sandbox test/one")
 
     def connect(self) -> Wire:
         return Wire(self.port)
@@ -127,6 +130,7 @@ def running_agent(
     prefix: t.Sequence[str] = (),
     env: t.Mapping[str, str] | None = None,
     patch: str | None = None,
+    token: str = TOKEN,
 ) -> t.Iterator[RunningAgent]:
     """Start an agent, and leave nothing of it.
 
@@ -137,10 +141,10 @@ def running_agent(
     environment = {"NAMZU_AGENT_PORT": "0", "NAMZU_AGENT_ADDRESS": "127.0.0.1", "PATH": os.environ["PATH"]}
     environment |= {"NAMZU_WORKSPACE": str(workspace)} if workspace else {}
     if patch is None:
-        environment["NAMZU_AGENT_BIND_TOKEN"] = TOKEN
+        environment["NAMZU_AGENT_BIND_TOKEN"] = token
         arguments = [PYTHON, "-I", "-S", "-B", str(folder)]
     else:
-        arguments = [PYTHON, "-I", "-c", _PATCHED, str(folder), TOKEN, patch]
+        arguments = [PYTHON, "-I", "-c", _PATCHED, str(folder), token, patch]
     with subprocess.Popen(
         [*prefix, *arguments], env={**environment, **(env or {})}, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -149,7 +153,8 @@ def running_agent(
         try:
             line = read_line(process.stderr)
             assert "listening on" in line, line
-            agent = RunningAgent(process, own_pid(process.pid), int(line.rsplit(":", 1)[1]))
+            port = int(line.rsplit(":", 1)[1])
+            agent = RunningAgent(process, own_pid(process.pid), port, workspace or pathlib.Path.cwd(), token)
             yield agent
         finally:
             # SIGTERM lets the agent end what it still runs.

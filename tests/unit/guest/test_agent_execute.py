@@ -198,7 +198,9 @@ def test_what_cannot_start_is_refused_by_kind(agent: RunningAgent, argv: list[st
         {"argv": ["true"], "max_output": -1},
         {"argv": ["true"], "max_output": 1 << 40},
         {"argv": ["true"], "max_output": 1.5},
-        {"argv": ["true"], "detach": True},
+        {"argv": ["true"], "nice": 5},
+        {"argv": ["true"], "detach": 1},
+        {"argv": ["true"], "detach": True, "id": "no/slash"},
     ],
 )
 def test_a_request_that_cannot_be_honoured_is_refused(agent: RunningAgent, body: dict[str, t.Any]) -> None:
@@ -376,4 +378,4 @@ def test_the_interpreter_in_health_runs(agent: RunningAgent) -> None:
     execution = agent.client.execute([health.executable, "-I", "-S", "-c", version], deadline=within())
     assert execution.stdout_text.strip() == health.python
     assert health.supports("execute")
-    assert not health.supports("sessions")
+    assert not health.supports("telepathy")

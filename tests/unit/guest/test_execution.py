@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.command import stdin_frames
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import GuestProtocolError, GuestRefusedError
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.execution import Execution, collect, stdin_frames
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.execution import Execution, collect
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.wire import FrameDecoder
 
 END: dict[str, t.Any] = {
@@ -110,7 +111,7 @@ def test_a_character_that_the_limit_cut_in_two_is_left_out_of_the_text_only() ->
 
 @given(st.binary(max_size=300_000))
 def test_input_is_framed_whole(data: bytes) -> None:
-    frames = FrameDecoder().feed(b"".join(stdin_frames(data)))
+    frames = FrameDecoder().feed(b"".join(stdin_frames([data])))
     assert frames.pop() == b""
     assert b"".join(frame[1:] for frame in frames) == data
     assert {frame[0] for frame in frames} <= {0}

@@ -16,6 +16,7 @@ import struct
 import subprocess
 import threading
 
+from processes import list_processes, send_signal
 from wire import Refused
 
 _REFUSALS = {
@@ -60,6 +61,8 @@ class Children:
         self._lock = threading.Lock()
         self._running: dict[int, Child] = {}
         self.stopping = False
+        #: Whether everything is being stopped while the agent goes on.
+        self.quiescing = False
 
     def spawn(self, argv: list[str], env: dict[str, str], cwd: str, fds: tuple[int, int, int], alarm: int) -> Child:
         """Start a program with ``fds`` as standard input, output and error.
@@ -69,6 +72,8 @@ class Children:
         with self._lock:
             if self.stopping:
                 raise Refused("stopping", "the agent is being stopped")
+            if self.quiescing:
+                raise Refused("quiescing", "everything in the sandbox is being stopped")
             try:
                 process = subprocess.Popen(
                     argv,
@@ -131,6 +136,19 @@ class Children:
                 return number == 0
             return True
 
+    def signal_session(self, child: Child, number: int) -> bool:
+        """Signal what is left of a child's session: a shell puts each of its jobs into a group of its own."""
+        found = self.signal_group(child, number)
+        for pid, process in list_processes().items():
+            if process.session == child.pid and process.group != child.pid:
+                found = send_signal(pid, number) or found
+        return found
+
+    def hold(self, quiescing: bool) -> None:
+        """Start nothing as long as everything is being stopped. A start in progress is waited for."""
+        with self._lock:
+            self.quiescing = quiescing
+
     def stop(self) -> None:
         """Start nothing from now on. It does not wait for a start that hangs in the kernel."""
         self.stopping = True
@@ -146,8 +164,10 @@ def refusal(error: OSError, program: str, cwd: str) -> Refused:
     return Refused(kind, f"{program}: {words}")
 
 
-def exit_of(status: int) -> dict[str, int | None]:
-    """A wait status as ``exit`` or ``signal``."""
+def exit_of(status: int | None) -> dict[str, int | None]:
+    """A wait status as ``exit`` or ``signal``; one that SIGKILL did not end in time counts as ended by it."""
+    if status is None:
+        return {"exit": None, "signal": 9}
     if os.WIFSIGNALED(status):
         return {"exit": None, "signal": os.WTERMSIG(status)}
     return {"exit": os.WEXITSTATUS(status), "signal": None}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import binascii
 import os
 
+from fields import is_text, parse_number, parse_seconds, refuse_unknown, require
 from wire import Refused
 
 TYPE_CHECKING = False
@@ -31,9 +32,9 @@ class Command:
     cannot be entered.
     """
 
-    def __init__(self, body: dict[str, Any], settings: Settings) -> None:
-        unknown = sorted(set(body) - FIELDS)
-        require(not unknown, f"execute knows no {', '.join(map(repr, unknown))[:200]}")
+    def __init__(self, body: dict[str, Any], settings: Settings, more: frozenset[str] = frozenset()) -> None:
+        """``more``: fields of the body that are the operation's own."""
+        refuse_unknown(body, FIELDS | more, "a command")
         self.argv = parse_argv(body)
         self.cwd = parse_cwd(body.get("cwd"), settings.workspace)
         self.env = {**settings.environment, **parse_env(body.get("env", {}))}
@@ -46,23 +47,7 @@ class Command:
         grace = parse_seconds(body, "grace", GRACE_LIMIT)
         self.grace = DEFAULT_GRACE if grace is None else grace
         #: Bytes of each output stream.
-        self.max_output = parse_max_output(body.get("max_output", DEFAULT_MAX_OUTPUT))
-
-
-def require(condition: bool, message: str) -> None:
-    if not condition:
-        raise Refused("bad-request", message)
-
-
-def is_text(value: Any) -> bool:
-    """Whether the kernel can be given this: text without NUL that has bytes (a lone surrogate has none)."""
-    if not isinstance(value, str) or "\0" in value:
-        return False
-    try:
-        os.fsencode(value)
-    except UnicodeEncodeError:
-        return False
-    return True
+        self.max_output = parse_number(body, "max_output", 0, MAX_OUTPUT_LIMIT, DEFAULT_MAX_OUTPUT)
 
 
 def parse_argv(body: dict[str, Any]) -> list[str]:
@@ -112,19 +97,3 @@ def parse_stdin(stdin: Any) -> tuple[bytes | None, bool]:
         return decoded, False
     except ValueError:
         raise Refused("bad-request", f"stdin is not {encoding}") from None
-
-
-def parse_seconds(body: dict[str, Any], name: str, limit: float) -> float | None:
-    value = body.get(name)
-    if value is None:
-        return None
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    # NaN fails every comparison.
-    require(number and 0 <= value <= limit, f"{name} is a number of seconds from 0 to {limit:g}")
-    return float(value)
-
-
-def parse_max_output(value: Any) -> int:
-    number = isinstance(value, int) and not isinstance(value, bool)
-    require(number and 0 <= value <= MAX_OUTPUT_LIMIT, f"max_output is a number of bytes, 0 to {MAX_OUTPUT_LIMIT}")
-    return int(value)

@@ -20,18 +20,20 @@ TICK = 0.02
 class Ending:
     """The end of one group. It begins with ``begin``; after that ``keep_time`` is called at ``moment``."""
 
-    def __init__(self, children: Children, child: Child, grace: float) -> None:
-        self._children = children
+    def __init__(self, children: Children, child: Child, grace: float, terminal: bool = False) -> None:
+        """``terminal``: the whole session is meant, and hears that its terminal hung up: shells ignore SIGTERM."""
         self._child = child
         self._grace = grace
+        self._first = signal.SIGHUP if terminal else signal.SIGTERM
+        self._signal = children.signal_session if terminal else children.signal_group
         self._kill_at: float | None = None
         self._give_up_at: float | None = None
 
-    def begin(self) -> None:
+    def begin(self, grace: float | None = None) -> None:
         """Ask all of the group to end. Nothing happens when that was done, or when the command has ended."""
         if self._child.status is None and self._kill_at is None and self._give_up_at is None:
-            self._children.signal_group(self._child, signal.SIGTERM)
-            self._kill_at = time.monotonic() + self._grace
+            self._signal(self._child, self._first)
+            self._kill_at = time.monotonic() + (self._grace if grace is None else grace)
 
     @property
     def moment(self) -> float | None:
@@ -44,10 +46,10 @@ class Ending:
     def keep_time(self, now: float) -> None:
         if self._kill_at is None:
             return
-        if self._child.status is not None and not self._children.signal_group(self._child, 0):
+        if self._child.status is not None and not self._signal(self._child, 0):
             self._kill_at = None
         elif now >= self._kill_at:
-            self._children.signal_group(self._child, signal.SIGKILL)
+            self._signal(self._child, signal.SIGKILL)
             self._kill_at = None
             self._give_up_at = now + UNKILLABLE
 

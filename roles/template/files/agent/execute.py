@@ -8,9 +8,11 @@ import os
 import signal
 
 from command import Command
-from relay import Relay
+from ending import Ending
+from live import Live
+from relay import Output, Relay
 from stream import Stream
-from wire import encode_json
+from wire import STDERR, STDOUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 
     from operations import Context
     from wire import Peer
-
-FEATURES = ["execute"]
 
 
 class Descriptors:
@@ -29,8 +29,9 @@ class Descriptors:
         self._open: set[int] = set()
 
     def add(self, *fds: int) -> int:
+        """Take care of them; the first is returned."""
         self._open.update(fds)
-        return fds[0]
+        return fds[0] if fds else -1
 
     def close(self, *fds: int) -> None:
         for fd in fds:
@@ -57,6 +58,11 @@ class Descriptors:
 
 def execute(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     """Start the command, and stay with it until it has ended or its client has left."""
+    if body.get("detach"):
+        from attach import execute_detached
+
+        execute_detached(context, peer, body)
+        return
     command = Command(body, context.settings)
     children = context.children
     descriptors = Descriptors()
@@ -70,8 +76,10 @@ def execute(context: Context, peer: Peer, body: dict[str, Any]) -> None:
         (out, stdout), (err, stderr) = descriptors.pipe(), descriptors.pipe()
         child = children.spawn(command.argv, command.env, command.cwd, (stdin, stdout, stderr), alarm)
         descriptors.close(stdin, stdout, stderr)
-        peer.send(encode_json({"started": {"pid": child.pid}}))
-        Relay(Stream(peer), children, child, command, descriptors.close).run(bell, feed, out, err)
+        peer.begin({"started": {"pid": child.pid}})
+        ending = Ending(children, child, command.grace)
+        outputs = [Output(STDOUT, out, command.max_output), Output(STDERR, err, command.max_output)]
+        Relay(Live(Stream(peer)), child, command, ending, descriptors.close).run(bell, feed, outputs)
     finally:
         if child is not None:
             if child.status is None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from wire import Peer
 
 AGENT_VERSION = "1.0.0"
-FEATURES: list[str] = []
 
 
 def healthz(context: Context, peer: Peer, _body: dict[str, Any]) -> None:

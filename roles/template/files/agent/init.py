@@ -14,6 +14,7 @@ import signal
 import time
 
 from children import Children
+from processes import others, send_signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,33 +113,5 @@ def protect() -> None:
 def signal_others(number: int) -> bool:
     """Signal every process that is ours to end; whether there is one."""
     # For PID 1, -1 is every process in its namespace but itself: also what moved to a session of its own.
-    targets = [-1] if os.getpid() == 1 else descendants()
+    targets = [-1] if os.getpid() == 1 else sorted(others())
     return sum(send_signal(target, number) for target in targets) > 0
-
-
-def send_signal(target: int, number: int) -> bool:
-    try:
-        os.kill(target, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
-
-
-def descendants() -> list[int]:
-    """The processes below this one, from /proc; zombies excepted."""
-    parents: dict[int, int] = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                # The second field is a name in brackets that may hold anything, brackets and blanks too.
-                state, parent = file.read().rpartition(b")")[2].split()[:2]
-        except OSError:
-            continue
-        if state != b"Z":
-            parents[int(name)] = int(parent)
-    below = {os.getpid()}
-    while True:
-        more = {pid for pid, parent in parents.items() if parent in below} - below
-        if not more:
-            return sorted(below - {os.getpid()})
-        below |= more

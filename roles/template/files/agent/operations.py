@@ -1,13 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""The operations that this agent knows. A new one is a module with a handler, and a line in the table."""
+"""Every operation, and what its handler may use.
+
+A file of the agent is compiled each time that it is loaded, for there is nowhere to keep the result. So only what every
+sandbox is asked for (its health, and the command that proves it without privileges) is loaded at the start.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
 
 import execute
 import health
+from wire import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,15 +21,45 @@ if TYPE_CHECKING:
     from typing import Any
 
     from children import Children
+    from partials import Partials
+    from programs import Programs
     from settings import Settings
     from wire import Peer
 
     Handler = Callable[["Context", Peer, dict[str, Any]], None]
 
-OPERATIONS: dict[str, Handler] = {
-    "healthz": health.healthz,
-    "execute": execute.execute,
+LOADED: dict[str, Handler] = {"healthz": health.healthz, "execute": execute.execute}
+
+#: Operation to its file, its function there, and the feature that names it.
+LATER: dict[str, tuple[str, str, str]] = {
+    "attach": ("attach", "attach", "detach"),
+    "cancel": ("kept", "kill", "detach"),
+    "read-file": ("reading", "read_file", "read-file"),
+    "read-file-stream": ("reading", "read_file_stream", "read-file-stream"),
+    "write-file": ("writing", "write_file", "write-file"),
+    "open-terminal": ("terminal", "open_terminal", "open-terminal"),
+    "open-tcp": ("forwarding", "open_tcp", "open-tcp"),
+    "session-start": ("kept", "start", "sessions"),
+    "session-list": ("kept", "list_all", "sessions"),
+    "session-read": ("kept", "read", "sessions"),
+    "session-attach": ("attach", "attach", "sessions"),
+    "session-kill": ("kept", "kill", "sessions"),
+    "quiesce": ("quiesce", "quiesce", "quiesce"),
+    "flush": ("flush", "flush", "flush"),
 }
+
+FEATURES = sorted({"execute", "heartbeat", *(feature for _file, _function, feature in LATER.values())})
+
+
+def find(operation: str) -> Handler:
+    """The operation's handler; Refused ``unsupported`` when there is none."""
+    handler = LOADED.get(operation)
+    if handler is None and operation in LATER:
+        file, function, _feature = LATER[operation]
+        handler = LOADED[operation] = getattr(__import__(file), function)
+    if handler is None:
+        raise Refused("unsupported", "this agent does not know that operation")
+    return handler
 
 
 class Context:
@@ -33,4 +69,27 @@ class Context:
         self.settings = settings
         self.children = children
         self.started = time.monotonic()
-        self.features: list[str] = sorted(health.FEATURES + execute.FEATURES)
+        self.features = FEATURES
+        self._lock = threading.Lock()
+        self._programs: Programs | None = None
+        self._partials: Partials | None = None
+
+    @property
+    def programs(self) -> Programs:
+        """What runs without a client."""
+        from programs import Programs
+
+        with self._lock:
+            if self._programs is None:
+                self._programs = Programs(self)
+            return self._programs
+
+    @property
+    def partials(self) -> Partials:
+        """The files that are not whole yet."""
+        from partials import Partials
+
+        with self._lock:
+            if self._partials is None:
+                self._partials = Partials()
+            return self._partials

@@ -17,8 +17,19 @@ import time
 # ``hmac`` gives the same function, and loads OpenSSL for it.
 from _operator import _compare_digest as compare_digest
 
-from operations import OPERATIONS, Context
-from wire import FIRST_FRAME_LIMIT, FIRST_FRAME_TIME, FRAME_LIMIT, REQUEST_TIME, Peer, PeerGone, Refused, encode_json
+from operations import Context, find
+from wire import (
+    FIRST_FRAME_LIMIT,
+    FIRST_FRAME_TIME,
+    FRAME_LIMIT,
+    LONGEST_BEAT,
+    REQUEST_TIME,
+    SHORTEST_BEAT,
+    Peer,
+    PeerGone,
+    Refused,
+    encode_json,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,11 +146,8 @@ class Server:
 
     def _operate(self, peer: Peer) -> None:
         operation, body = self._admit(peer)
-        handler = OPERATIONS.get(operation)
-        if handler is None:
-            raise Refused("unsupported", "this agent does not know that operation")
         try:
-            handler(self._context, peer, body)
+            find(operation)(self._context, peer, body)
         except (Refused, PeerGone):
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours must not look like a lost connection
@@ -161,7 +169,15 @@ class Server:
         if not isinstance(operation, str) or not isinstance(body, dict):
             raise Refused("bad-request", "a request is an object with the text op and the object body")
         peer.decoder.limit = FRAME_LIMIT
+        peer.heartbeat = heartbeat(request.get("heartbeat", 0))
         return operation, body
+
+
+def heartbeat(asked: Any) -> float:
+    """Seconds between the heartbeats of a stream, as near to what was asked for as we go; 0 is off."""
+    if not isinstance(asked, (int, float)) or isinstance(asked, bool) or not asked >= 0:
+        raise Refused("bad-request", "heartbeat is a number of seconds, 0 for none")
+    return asked and min(max(float(asked), SHORTEST_BEAT), LONGEST_BEAT)
 
 
 def parse(frame: bytes) -> dict[str, Any]:

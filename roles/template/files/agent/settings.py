@@ -25,24 +25,32 @@ class SettingsError(Exception):
 class Settings:
     """Where to listen, where commands start, and what they find in their environment."""
 
-    def __init__(self, address: str, port: int, workspace: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self, address: str, port: int, workspace: str, environment: dict[str, str], roots: tuple[str, ...] = ()
+    ) -> None:
         self.address = address
         self.port = port
         self.workspace = workspace
         self.environment = environment
+        #: The folders that files are read and written beneath; none of them means everywhere.
+        self.roots = roots
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
-    """NAMZU_AGENT_ADDRESS, NAMZU_AGENT_PORT, NAMZU_WORKSPACE and NAMZU_AGENT_PASS."""
+    """NAMZU_AGENT_ADDRESS, NAMZU_AGENT_PORT, NAMZU_WORKSPACE, NAMZU_AGENT_ROOTS and NAMZU_AGENT_PASS."""
     port = environ.get("NAMZU_AGENT_PORT") or str(DEFAULT_PORT)
     if not (port.isascii() and port.isdigit() and int(port) <= 65535):
         raise SettingsError(f"NAMZU_AGENT_PORT is {port!r}, which is no TCP port")
     workspace = os.path.abspath(environ.get("NAMZU_WORKSPACE") or os.getcwd())
+    roots = [root for root in environ.get("NAMZU_AGENT_ROOTS", "").split(":") if root]
+    if not all(map(os.path.isabs, roots)):
+        raise SettingsError(f"NAMZU_AGENT_ROOTS is {':'.join(roots)!r}: its folders are absolute, with colons between")
     return Settings(
         address=environ.get("NAMZU_AGENT_ADDRESS", ""),
         port=int(port),
         workspace=workspace,
         environment=command_environment(environ, workspace),
+        roots=tuple(map(os.path.realpath, roots)),
     )
 
 

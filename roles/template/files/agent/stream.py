@@ -7,7 +7,7 @@ from __future__ import annotations
 import select
 import time
 
-from wire import FRAME_LIMIT, Refused
+from wire import BEAT, FRAME_LIMIT, HEARTBEAT, MISSES, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ HIGH_WATER = 256 * 1024
 #: Seconds without a byte being taken, after which a client that owes us reading has gone.
 STALL = 60.0
 
+_BEAT = bytes((BEAT,))
 _CLOSED = select.POLLRDHUP | select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
@@ -30,6 +31,9 @@ class Stream:
         self._outgoing = bytearray()
         self._taken = 0.0
         self.gone = False
+        self._beat = peer.heartbeat
+        self._beat_at = self._heard = time.monotonic()
+        self._listening = True
         peer.streaming = True
         peer.decoder.limit = FRAME_LIMIT
         peer.socket.setblocking(False)
@@ -44,12 +48,30 @@ class Stream:
         return not self._outgoing
 
     @property
-    def stalls_at(self) -> float | None:
-        """When the client counts as gone, unless it takes something before."""
-        return self._taken + STALL if self._outgoing else None
+    def moment(self) -> float | None:
+        """When ``keep_time`` wants to be called."""
+        moments = [self._taken + STALL] if self._outgoing else []
+        if self._beat:
+            moments.append(self._beat_at + self._beat)
+            if self._listening:
+                moments.append(self._heard + MISSES * self._beat)
+        return min(moments, default=None)
+
+    def keep_time(self, now: float) -> None:
+        """Say that we are here; and leave a client that takes nothing, or says nothing, for too long."""
+        silent = self._listening and self._beat and now >= self._heard + MISSES * self._beat
+        if silent or (self._outgoing and now >= self._taken + STALL):
+            self.leave()
+        elif self._beat and now >= self._beat_at + self._beat:
+            self._beat_at = now
+            if not self._outgoing:
+                self.send(HEARTBEAT)
 
     def events(self, reading: bool) -> int:
-        """What to ask poll for."""
+        """What to ask poll for. A client that is not listened to cannot be missed."""
+        if reading and not self._listening:
+            self._heard = time.monotonic()
+        self._listening = reading
         return select.POLLRDHUP | (select.POLLIN if reading else 0) | (select.POLLOUT if self._outgoing else 0)
 
     def send(self, data: bytes) -> None:
@@ -91,7 +113,9 @@ class Stream:
             return None
         if not data:
             self.leave()
-        return frame
+        if self._beat:
+            self._heard = time.monotonic()
+        return None if frame == _BEAT else frame
 
     def linger(self) -> None:
         """Throw away what the client still sends, so that closing does not reset our last words away."""

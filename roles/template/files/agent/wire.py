@@ -27,7 +27,15 @@ REQUEST_TIME = 60.0
 #: A client whose machine died leaves after 30 + 3 * 10 s, however silent its command is.
 KEEPALIVE = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3))
 
-STDIN, STDOUT, STDERR, EVENT = 0, 1, 2, 3
+STDIN, STDOUT, STDERR, EVENT, BEAT = 0, 1, 2, 3, 4
+
+#: A heartbeat: a frame that holds its channel and nothing else.
+HEARTBEAT = b"00000001\n\4"
+#: Seconds between two heartbeats that a client may ask for.
+SHORTEST_BEAT = 0.1
+LONGEST_BEAT = 3600.0
+#: After so many intervals without a byte from the other side, it counts as gone.
+MISSES = 3
 
 END_OF_STREAM = b"00000000\n"
 
@@ -45,6 +53,17 @@ KINDS = frozenset(
         "not-executable",  # a file that cannot be executed
         "bad-cwd",  # no such folder to start in
         "exhausted",  # no process, memory or descriptor left
+        "denied",  # the agent's user may not do that
+        "outside",  # a path that leads out of the folders that the agent may use
+        "not-a-file",  # a folder, a device, a pipe
+        "no-space",  # the disk, or the quota, is full
+        "io-error",  # the disk failed
+        "changed",  # a file that became another while it was read or written
+        "checksum",  # what arrived is not what was sent
+        "exists",  # an id or a name that is taken
+        "ended",  # a program that runs no more cannot be written to or signalled
+        "not-connected",  # nobody listens on that port of the sandbox
+        "quiescing",  # everything is being stopped, so nothing is started
         "internal",  # a fault of the agent
     )
 )
@@ -137,6 +156,8 @@ class Peer:
         self.socket = sock
         #: Whether frames are those of a stream by now: then a refusal is an event, and ends it.
         self.streaming = False
+        #: Seconds between heartbeats once it is a stream; 0 is off.
+        self.heartbeat = 0.0
         self.decoder = Decoder(FIRST_FRAME_LIMIT)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -161,6 +182,10 @@ class Peer:
             frame = self.decoder.feed(data)
             if frame is not None:
                 return frame
+
+    def begin(self, answer: dict[str, Any]) -> None:
+        """Send the first answer of a stream, which repeats the heartbeat that was asked for."""
+        self.send(encode_json({**answer, "heartbeat": self.heartbeat} if self.heartbeat else answer))
 
     def send(self, data: bytes, seconds: float = 10.0) -> None:
         """Send an answer that is small enough to be sent at once."""

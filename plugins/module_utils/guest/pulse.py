@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""The thread that says for every open stream that we are still here, whatever the caller is busy with.
+
+There is one for the process, and only while there are streams. A forked process has none of its parent's streams.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import typing as t
+
+
+class Beating(t.Protocol):
+    """A stream that can say that it is alive, without blocking."""
+
+    def beat(self) -> None:
+        """Send a heartbeat, unless something else is on its way."""
+
+
+class Pulse:
+    """Calls ``beat`` of each stream at its interval."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._streams: dict[Beating, tuple[float, float]] = {}
+        self._running = False
+
+    def add(self, stream: Beating, interval: float) -> None:
+        """Begin, ``interval`` seconds from now."""
+        with self._changed:
+            self._streams[stream] = (interval, time.monotonic() + interval)
+            if not self._running:
+                self._running = True
+                threading.Thread(target=self._run, name="namzu-pulse", daemon=True).start()
+            self._changed.notify()
+
+    def remove(self, stream: Beating) -> None:
+        """End; nothing is called any more once this returns."""
+        with self._changed:
+            self._streams.pop(stream, None)
+            self._changed.notify()
+
+    def _run(self) -> None:
+        with self._changed:
+            while self._streams:
+                now = time.monotonic()
+                for stream, (interval, at) in list(self._streams.items()):
+                    if at <= now:
+                        stream.beat()
+                        self._streams[stream] = (interval, now + interval)
+                self._changed.wait(min(at for _interval, at in self._streams.values()) - now)
+            self._running = False
+
+
+PULSE = Pulse()
+
+
+def _forget_parents_streams() -> None:
+    PULSE.__init__()  # type: ignore[misc]  # pylint: disable=unnecessary-dunder-call
+
+
+os.register_at_fork(after_in_child=_forget_parents_streams)

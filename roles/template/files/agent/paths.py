@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""From the path in a request to an open folder and a name in it.
+
+Links are followed once, here, and the result must lie within the allowed roots. After that every folder is opened from
+the one above it without following anything, so a link that somebody puts there meanwhile leads nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+
+from fields import is_text, require
+from wire import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from settings import Settings
+
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_KINDS = {
+    errno.ENOENT: ("not-found", "there is no such file or folder"),
+    errno.ENOTDIR: ("not-found", "a part of the path is no folder"),
+    errno.EACCES: ("denied", "the agent's user may not do that"),
+    errno.EPERM: ("denied", "that is not permitted"),
+    errno.EROFS: ("denied", "the file system is read-only"),
+    errno.ELOOP: ("changed", "a part of the path became a link meanwhile"),
+    errno.EISDIR: ("not-a-file", "that is a folder"),
+    errno.ENXIO: ("not-a-file", "that is a pipe or a socket"),
+    errno.ENAMETOOLONG: ("bad-request", "the path is too long"),
+    errno.ENOSPC: ("no-space", "the disk is full"),
+    errno.EDQUOT: ("no-space", "the quota is used up"),
+    errno.EFBIG: ("no-space", "the file would be larger than is allowed"),
+    errno.ESTALE: ("changed", "the file or the disk has gone"),
+    errno.EMFILE: ("exhausted", "the agent has no file descriptor left"),
+    errno.ENFILE: ("exhausted", "the machine has no file descriptor left"),
+    errno.ENOMEM: ("exhausted", "there is no memory left"),
+}
+
+
+def refusal(error: OSError, path: str) -> Refused:
+    """What happened to a file, in words."""
+    kind, words = _KINDS.get(error.errno or 0, ("io-error", os.strerror(error.errno or 0)))
+    return Refused(kind, f"{path[:300]}: {words}")
+
+
+def parse_path(body: dict[str, Any], settings: Settings) -> str:
+    """The absolute path that ``path`` means, with no links in it; Refused ``outside`` when it leaves the roots."""
+    path = body.get("path")
+    require(is_text(path) and bool(path), "path is a text without NUL that is not empty")
+    given = os.path.join(settings.workspace, str(path))
+    require(os.path.basename(given) not in ("", ".", ".."), "path ends with the name of a file")
+    try:
+        found = os.path.realpath(given)
+    except OSError as error:
+        raise refusal(error, given) from None
+    if settings.roots and not any(os.path.commonpath((root, found)) == root for root in settings.roots):
+        raise Refused("outside", f"{given[:300]}: it leads out of the folders that may be used")
+    return found
+
+
+class Place:
+    """An open folder, and a name in it. A context manager that closes the folder."""
+
+    def __init__(self, path: str, make: bool = False) -> None:
+        """``make``: folders that are missing are made, as far as the umask lets everybody use them."""
+        self.path = path
+        *folders, self.name = path.split("/")[1:]
+        self.fd = os.open("/", _FOLDER)
+        try:
+            for folder in folders:
+                below = self._enter(folder, make)
+                os.close(self.fd)
+                self.fd = below
+        except OSError as error:
+            os.close(self.fd)
+            raise refusal(error, path) from None
+
+    def _enter(self, folder: str, make: bool) -> int:
+        try:
+            return os.open(folder, _FOLDER, dir_fd=self.fd)
+        except FileNotFoundError:
+            if not make:
+                raise
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o777, dir_fd=self.fd)
+        return os.open(folder, _FOLDER, dir_fd=self.fd)
+
+    def __enter__(self) -> Place:  # noqa: PYI034
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+    def stat(self, name: str) -> os.stat_result | None:
+        """Of a name in the folder, not of what a link leads to; None when there is none."""
+        try:
+            return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def open(self, name: str, flags: int, mode: int = 0) -> int:
+        # Without O_NONBLOCK, a pipe would be waited on.
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=self.fd)

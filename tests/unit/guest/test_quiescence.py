@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stopping everything, and putting it on the disk."""
+
+from __future__ import annotations
+
+import pathlib
+import typing as t
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import (
+    GuestRefusedError,
+    QuiesceUnconfirmedError,
+)
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.executions import Executions
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import flush, quiesce
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions import Sessions
+from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import (
+    RunningAgent,
+    eventually,
+    process_namespace,
+    running_agent,
+    within,
+)
+
+
+@pytest.fixture(params=["subreaper", "pid 1"])
+def own(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> t.Iterator[RunningAgent]:
+    """An agent of this test alone."""
+    with running_agent(workspace=tmp_path, prefix=process_namespace() if request.param == "pid 1" else []) as started:
+        yield started
+
+
+def test_everything_is_stopped_and_reported_and_the_agent_goes_on(own: RunningAgent) -> None:
+    executions, sessions = Executions(own.client), Sessions(own.client)
+    key = executions.start(["sleep", "1000"], deadline=within())
+    stubborn = "trap '' TERM; echo up; while :; do sleep 1000; done"
+    sessions.start(["sh", "-c", stubborn], name="stubborn", deadline=within())
+    sessions.start(["/bin/sh"], name="shell", terminal=(24, 80), deadline=within())
+    own.client.execute(["sh", "-c", "(setsid sleep 1001 >/dev/null 2>&1 &)"], deadline=within())
+    eventually(lambda: sessions.read("stubborn", deadline=within()).data == b"up\n")
+    eventually(lambda: sessions.read("shell", deadline=within()).next > 0)
+    with ThreadPoolExecutor(1) as pool:
+        attached = pool.submit(own.client.execute, ["sleep", "1002"], deadline=within())
+        eventually(lambda: len(own.children()) >= 5)
+        report = quiesce(own.client, deadline=within(), grace=0.2)
+        assert attached.result().signal == 15
+    kinds = {process.kind for process in report.stopped}
+    assert {"execution", "background", "terminal", None} <= kinds
+    assert key in {process.id for process in report.stopped}
+    assert {process.signal for process in report.stopped} == {15, 9}
+    assert report.count == len(report.stopped) >= 6
+    assert all(not session.running for session in sessions.list(within()))
+    eventually(lambda: own.children() == {})
+    assert executions.attach(key, deadline=within()).signal == 15
+    assert own.client.execute(["echo", "again"], deadline=within()).stdout == b"again\n"
+
+
+def test_nothing_to_stop_is_a_report_too(own: RunningAgent) -> None:
+    report = quiesce(own.client, deadline=within())
+    assert (report.stopped, report.count) == ((), 0)
+
+
+def test_nothing_is_started_meanwhile(own: RunningAgent) -> None:
+    script = "trap '' TERM; echo up; while :; do sleep 0.05; done"
+    key = Executions(own.client).start(["sh", "-c", script], deadline=within())
+    eventually(lambda: Sessions(own.client).read(key, deadline=within()).data)
+    kinds = set()
+    with ThreadPoolExecutor(1) as pool:
+        stopping = pool.submit(quiesce, own.client, deadline=within(), grace=1.0)
+        while not stopping.done():
+            try:
+                own.client.execute(["true"], deadline=within())
+            except GuestRefusedError as error:
+                kinds.add((error.kind, error.retryable))
+        stopping.result()
+    assert kinds == {("quiescing", True)}
+
+
+def test_a_program_that_forks_without_end_is_stopped(own: RunningAgent) -> None:
+    script = "spawn() { trap '' TERM; sleep 0.01; spawn & spawn; }; ulimit -u 400 2>/dev/null; spawn"
+    Executions(own.client).start(["timeout", "-s", "KILL", "3", "sh", "-c", script], timeout=5, deadline=within())
+    eventually(lambda: len(own.children()) > 0)
+    quiesce(own.client, deadline=within(), grace=0.1)
+    eventually(lambda: own.children() == {})
+
+
+def test_what_cannot_be_stopped_is_named(tmp_path: pathlib.Path) -> None:
+    patch = """
+import processes
+def others():
+    return {4242: processes.Process(b"4242 (stuck (nfs)) D 1 4242 4242 0")}
+processes.others = others
+import quiesce
+quiesce.UNKILLABLE = 0.1
+quiesce.send_signal = lambda pid, number: True
+"""
+    with running_agent(workspace=tmp_path, patch=patch) as agent:
+        with pytest.raises(QuiesceUnconfirmedError, match=r"4242 \(stuck \(nfs\)\)") as caught:
+            quiesce(agent.client, deadline=within(), grace=0)
+        assert caught.value.left == [{"pid": 4242, "name": "stuck (nfs)"}]
+        assert agent.client.execute(["true"], deadline=within()).rc == 0
+
+
+def test_flush_says_what_it_reached(own: RunningAgent) -> None:
+    (own.workspace / "file").write_bytes(bytes(1_000_000))
+    report = flush(own.client, deadline=within())
+    assert (report.path, report.scope) == (str(own.workspace), "file-system")
+
+
+def test_without_ctypes_everything_is_flushed(tmp_path: pathlib.Path) -> None:
+    with running_agent(
+        workspace=tmp_path, patch="import os, sys; sys.modules['ctypes'] = None; os.sync = int"
+    ) as agent:
+        assert flush(agent.client, deadline=within()).scope == "machine"
+
+
+def test_a_disk_that_fails_is_an_answer(tmp_path: pathlib.Path) -> None:
+    patch = "import flush\ndef fail(fd): raise OSError(5, 'Input/output error')\nflush.sync_file_system = fail"
+    with running_agent(workspace=tmp_path, patch=patch) as agent:
+        with pytest.raises(GuestRefusedError) as caught:
+            flush(agent.client, deadline=within())
+        assert caught.value.kind == "io-error"
+
+
+@pytest.mark.parametrize("operation", ["quiesce", "flush"])
+def test_what_it_does_not_know_is_refused(own: RunningAgent, operation: str) -> None:
+    with own.connect().request(operation, {"hard": True}) as wire:
+        assert wire.json()["error"]["kind"] == "bad-request"
