@@ -1,0 +1,144 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""``workspace``: have a workspace run, suspend it, or delete it with its disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ...cluster.client import Client
+from ...cluster.resources import Body
+from ...lifecycle.boundaries import EgressBoundary, IngressBoundary
+from ...workspace.body import template_of
+from ...workspace.fencing import mode_of
+from ...workspace.opening import Opening, open_workspace
+from ...workspace.removal import DeleteRequest, delete_workspace
+from ...workspace.request import Suspended, SuspendRequest, WorkspaceRequest
+from ...workspace.suspending import refresh_suspended, suspend_workspace
+from ..durations import length, seconds
+from ..host_vars import host_vars
+from ..labels import labels_of
+from ..options import WORKSPACE
+from ..verb import Context, Params, Result, Verb, connect, namespace_of
+from ..workspace_results import opened_result, suspended_result
+
+
+def run(params: Params, context: Context) -> Result:
+    """The task's parameters to its result."""
+    act = {"running": _running, "suspended": _suspended, "absent": _absent}[params["state"]]
+    with connect(params, context) as client:
+        return act(client, params, context)
+
+
+def _running(client: Client, params: Params, context: Context) -> Result:
+    request = _request(client, params)
+    if context.check_mode:
+        opening = Opening(client, request)
+        body, origin, changed = opening.preview()
+        result = _changed(_described(request, body), {**_described(request, body), "mode": "running"}, changed=changed)
+        return {**result, **_warned(opening.stale, request), "origin": origin}
+    opened = open_workspace(client, request)
+    workspace = opened_result(opened)
+    workspace["host_vars"] = host_vars(workspace, params, context.environ)
+    before = {"workspace_id": opened.workspace_id, "mode": _BEFORE[opened.origin]}
+    after = {**before, "mode": "running", "name": opened.name, "template": opened.template}
+    result = _changed(before, after, changed=opened.changed)
+    return {**result, **_warned(opened.stale, request), "origin": opened.origin, "workspace": workspace}
+
+
+#: What a workspace was before, by how it came to run.
+_BEFORE = {"created": "absent", "adopted": "running", "resumed": "suspended", "recovered": "ended"}
+
+
+def _suspended(client: Client, params: Params, context: Context) -> Result:
+    agent = params.get("agent") or {}
+    asked = SuspendRequest(
+        namespace=namespace_of(params, client),
+        workspace_id=params["workspace_id"],
+        holder_epoch=params.get("holder_epoch"),
+        flush=params["flush"],
+        quiesce=params["quiesce"],
+        timeout=length("wait_timeout", params["wait_timeout"]),
+        resource_version=params.get("resource_version"),
+        agent_port=agent.get("port", 1024),
+        agent_address=agent.get("address", "service"),
+    )
+    done = suspend_workspace(client, asked, dry_run=context.check_mode)
+    if params["refresh"]:
+        refreshed = refresh_suspended(client, _request(client, params), dry_run=context.check_mode)
+        done = dataclasses.replace(done, refreshed=refreshed, changed=done.changed or refreshed)
+    return {**_suspension(done), "workspace": suspended_result(done)}
+
+
+def _suspension(done: Suspended) -> Result:
+    after = {"workspace_id": done.workspace_id, "name": done.name, "mode": "suspended"}
+    return _changed({**after, "mode": "running"}, after, changed=done.changed)
+
+
+def _absent(client: Client, params: Params, context: Context) -> Result:
+    asked = DeleteRequest(
+        namespace=namespace_of(params, client),
+        workspace_id=params["workspace_id"],
+        delete_disk=params["delete_disk"],
+        holder_epoch=params.get("holder_epoch"),
+        wait=params["wait"],
+        timeout=length("wait_timeout", params["wait_timeout"]),
+        resource_version=params.get("resource_version"),
+    )
+    existed = delete_workspace(client, asked, dry_run=context.check_mode)
+    return _changed({"workspace_id": asked.workspace_id, "name": asked.ref.name}, {}, changed=existed)
+
+
+def _request(client: Client, params: Params) -> WorkspaceRequest:
+    agent = params.get("agent") or {}
+    return WorkspaceRequest(
+        namespace=namespace_of(params, client),
+        workspace_id=params["workspace_id"],
+        template=params.get("template"),
+        holder_epoch=params.get("holder_epoch"),
+        refresh=params["refresh"],
+        on_stale=params["on_stale"],
+        flush=params["flush"],
+        ttl=None if params.get("ttl") is None else seconds("ttl", params["ttl"]),
+        labels=labels_of("labels", params),
+        pod_labels=labels_of("pod_labels", params),
+        ready_timeout=seconds("ready_timeout", params["ready_timeout"]),
+        agent_port=agent.get("port", 1024),
+        agent_address=agent.get("address", "service"),
+        egress=EgressBoundary.of(params["egress"]) if params.get("egress") else None,
+        ingress=IngressBoundary.of(params.get("ingress")),
+        network_probe=params["network_probe"],
+    )
+
+
+def _warned(stale: t.Sequence[str], request: WorkspaceRequest) -> Result:
+    if not stale or request.refresh:
+        return {}
+    fields = ", ".join(stale)
+    return {"warnings": [f"Workspace {request.workspace_id} is older than its template: {fields} differ."]}
+
+
+def _described(request: WorkspaceRequest, body: Body | None) -> dict[str, t.Any]:
+    """A workspace as a diff shows it before anything was done."""
+    if body is None:
+        return {"workspace_id": request.workspace_id, "name": request.ref.name, "mode": "absent"}
+    mode = mode_of(body).lower()
+    return {
+        "workspace_id": request.workspace_id,
+        "name": request.ref.name,
+        "mode": mode,
+        "template": template_of(body),
+    }
+
+
+def _changed(before: dict[str, t.Any], after: dict[str, t.Any], *, changed: bool) -> Result:
+    diff = {"diff": {"before": {"workspace": before}, "after": {"workspace": after}}}
+    return {"changed": changed, **(diff if changed else {})}
+
+
+VERB = Verb(
+    name="workspace",
+    options=WORKSPACE,
+    run=run,
+)

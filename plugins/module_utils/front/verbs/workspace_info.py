@@ -1,0 +1,30 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""``workspace_info``: which workspaces there are."""
+
+from __future__ import annotations
+
+from ...cluster.deadline import Deadline
+from ...workspace.inventory import list_workspaces
+from ..options import WORKSPACE_INFO
+from ..verb import Context, Params, Result, Verb, connect, namespace_of
+from ..workspace_results import summary_result
+
+#: Seconds for the three lists, retries included.
+READ_SECONDS = 60.0
+
+
+def run(params: Params, context: Context) -> Result:
+    """The task's parameters to its result."""
+    with connect(params, context) as client:
+        found = list_workspaces(
+            client,
+            namespace_of(params, client),
+            Deadline(READ_SECONDS, client.clock),
+            workspace_id=params.get("workspace_id"),
+            label_selector=params.get("label_selector"),
+        )
+    return {"changed": False, "workspaces": [summary_result(one) for one in found]}
+
+
+VERB = Verb(name="workspace_info", options=WORKSPACE_INFO, run=run)

@@ -1,0 +1,223 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""A workspace for Python programs: one object that keeps to the disk that it was opened on."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..cluster.client import Client
+from ..cluster.deadline import Deadline
+from ..cluster.resources import ObjectRef
+from ..guest.agent import Agent
+from ..guest.errors import GuestError, GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
+from ..guest.execution import Execution
+from ..guest.quiescence import FlushReport, QuiesceReport
+from ..lifecycle.address import FIRST_SHARE
+from .body import refuse_stranger
+from .errors import WorkspaceGuestGoneError, WorkspaceReplacedError
+from .fencing import SUSPENDED, Fence, mode_of
+from .identity import GuestRestart, Identity, identity_of, restart_between
+from .opening import open_workspace
+from .removal import DeleteRequest, delete_workspace
+from .request import Opened, Suspended, SuspendRequest, WorkspaceRequest
+from .settling import flush, quiesce, running_guest, suspended
+from .suspending import suspend_workspace
+
+#: Seconds for finding out where the guest is, when a call to it has failed.
+LOOK_SECONDS = 30.0
+
+OnRestart = t.Callable[[GuestRestart], None]
+
+
+class Workspace:
+    """A workspace that was opened, and its guest. Not for several threads at once.
+
+    Everything that it does is about the Sandbox that it was opened on: another one under the name is refused, never
+    followed (WorkspaceReplacedError). Another pod of the same Sandbox is followed, and ``on_restart`` is told.
+
+    Attributes:
+        opened: what the last start found out.
+        identity: the guest as it was last seen.
+    """
+
+    def __init__(
+        self, client: Client, request: WorkspaceRequest, opened: Opened, on_restart: OnRestart | None = None
+    ) -> None:
+        self.opened = opened
+        self.identity: Identity = opened.identity
+        self._client = client
+        self._request = request
+        self._on_restart = on_restart
+        self._agent: Agent | None = Agent(opened.agent, subject=self._subject)
+
+    @classmethod
+    def open(cls, client: Client, request: WorkspaceRequest, on_restart: OnRestart | None = None) -> t.Self:
+        """Have a workspace run, and hold it; see ``open_workspace``.
+
+        Args:
+            on_restart: called with a GuestRestart whenever another guest is found to answer.
+        """
+        return cls(client, request, open_workspace(client, request), on_restart)
+
+    @property
+    def ref(self) -> ObjectRef:
+        """Its Sandbox."""
+        return self._request.ref
+
+    @property
+    def agent(self) -> Agent:
+        """The agent of its guest as it was last seen.
+
+        Raises:
+            WorkspaceSuspendedError: it is suspended.
+        """
+        if self._agent is None:
+            raise suspended(self.ref)
+        return self._agent
+
+    def execute(self, argv: t.Sequence[str], *, deadline: Deadline, **options: t.Any) -> Execution:
+        """Run a program in it, as ``Agent.execute`` does; a new pod is found by itself as long as nothing was sent.
+
+        Raises:
+            WorkspaceSuspendedError: it is suspended.
+            WorkspaceReplacedError: another Sandbox, or none, stands under its name.
+            WorkspaceGuestGoneError: the program had been sent, and its guest is gone: what became of it is not known.
+            GuestError: as ``Agent.execute``, from a guest that is the same as before.
+        """
+        self._reach(deadline)
+        before = self.identity
+        try:
+            return self.agent.execute(argv, deadline=deadline, **options)
+        except (GuestUnreachableError, GuestTimeoutError, GuestUnauthorizedError) as error:
+            after = self._sight()
+            unsent = _was_refused_unsent(error)
+            is_same = after is not None and restart_between(before, after) is None
+            if is_same or (unsent and after is None):
+                raise
+            if not unsent:
+                raise self._gone(argv[0], error, before, after) from error
+        return self.agent.execute(argv, deadline=deadline, **options)
+
+    def _reach(self, deadline: Deadline) -> None:
+        """Find out, in a share of the time, whether the guest is where it was; where no pod is, none may refuse."""
+        limit = Deadline(deadline.remaining() * FIRST_SHARE, deadline.clock, cancellation=deadline.cancellation)
+        try:
+            self.agent.healthz(limit)
+        except GuestError:
+            self._sight()  # when it is the same one after all, the call itself says what is wrong with it
+
+    def _gone(
+        self, program: str, error: GuestError, before: Identity, after: Identity | None
+    ) -> WorkspaceGuestGoneError:
+        return WorkspaceGuestGoneError(
+            f"The guest of {self.ref} went away while {program} ran in it: {error.message}",
+            before=before.as_dict(),
+            after=None if after is None else after.as_dict(),
+            object=str(self.ref),
+            next_step="Look at the disk for what it had done, and run it again if that is safe.",
+        )
+
+    def look(self) -> GuestRestart | None:
+        """Look whether the same guest still answers, and take the one that does.
+
+        Returns:
+            The notice that ``on_restart`` was given as well; None when it is the same guest, or none runs yet.
+
+        Raises:
+            WorkspaceSuspendedError, WorkspaceReplacedError: there is no guest to look for.
+        """
+        before, after = self.identity, self._sight()
+        return None if after is None else restart_between(before, after)
+
+    def _sight(self) -> Identity | None:
+        """The guest that answers now, which is taken and told of; None when none runs."""
+        deadline = Deadline(LOOK_SECONDS, self._client.clock)
+        body = self._fence().read(deadline)
+        if body is None:
+            raise WorkspaceReplacedError(f"{self.ref} is not there any more.", object=str(self.ref))
+        refuse_stranger(body, self.ref, self._request.workspace_id)
+        if mode_of(body) == SUSPENDED:
+            self._agent = None
+            raise suspended(self.ref)
+        request = self._request
+        guest = running_guest(self._client, self.ref, request.agent_port, request.agent_address, deadline)
+        if guest is None:
+            return None
+        pod, agent = guest
+        self._saw(identity_of(self.opened.uid, pod), agent)
+        return self.identity
+
+    def flush(self, *, deadline: Deadline) -> FlushReport:
+        """Have its guest put everything on its disk; raises NotSettledError when it does not."""
+        return flush(self.agent, self.ref, deadline)
+
+    def quiesce(self, *, deadline: Deadline) -> QuiesceReport:
+        """Stop every process of its guest; raises NotSettledError when one is left."""
+        return quiesce(self.agent, self.ref, deadline)
+
+    def suspend(self, *, flush: bool = True, quiesce: bool = False, timeout: float = 60.0) -> Suspended:
+        """Suspend it; see ``suspend_workspace``."""
+        request = self._request
+        asked = SuspendRequest(
+            namespace=request.namespace,
+            workspace_id=request.workspace_id,
+            holder_epoch=request.holder_epoch,
+            flush=flush,
+            quiesce=quiesce,
+            timeout=timeout,
+            agent_port=request.agent_port,
+            agent_address=request.agent_address,
+        )
+        done = suspend_workspace(self._client, asked, uid=self.opened.uid)
+        self._agent = None
+        return done
+
+    def resume(self) -> Opened:
+        """Have it run again, and prove its guest; see ``open_workspace``. It is never made anew."""
+        return self._opened(self._request)
+
+    def refresh(self) -> Opened:
+        """Replace its whole pod template by its template's, which restarts it on its disk when they differ."""
+        return self._opened(dataclasses.replace(self._request, refresh=True))
+
+    def delete(self, *, delete_disk: bool, wait: bool = False, timeout: float = 60.0) -> bool:
+        """Delete it with its disks; see ``delete_workspace``."""
+        request = self._request
+        asked = DeleteRequest(
+            namespace=request.namespace,
+            workspace_id=request.workspace_id,
+            delete_disk=delete_disk,
+            holder_epoch=request.holder_epoch,
+            wait=wait,
+            timeout=timeout,
+        )
+        existed = delete_workspace(self._client, asked, uid=self.opened.uid)
+        self._agent = None
+        return existed
+
+    @property
+    def _subject(self) -> str:
+        return f"workspace {self._request.namespace}/{self._request.workspace_id}"
+
+    def _fence(self) -> Fence:
+        return Fence(self._client, self.ref, self._request.holder_epoch, self.opened.uid)
+
+    def _opened(self, request: WorkspaceRequest) -> Opened:
+        self.opened = open_workspace(self._client, request, uid=self.opened.uid)
+        self._saw(self.opened.identity, Agent(self.opened.agent, subject=self._subject))
+        return self.opened
+
+    def _saw(self, identity: Identity, agent: Agent) -> None:
+        notice = restart_between(self.identity, identity)
+        self.identity, self._agent = identity, agent
+        if notice is not None and self._on_restart is not None:
+            self._on_restart(notice)
+
+
+def _was_refused_unsent(error: GuestUnreachableError | GuestTimeoutError | GuestUnauthorizedError) -> bool:
+    """Whether the program has surely not been started."""
+    if isinstance(error, GuestUnreachableError):
+        return not error.sent
+    return isinstance(error, GuestUnauthorizedError) or error.stage in ("resolve", "connect")

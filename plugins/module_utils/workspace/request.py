@@ -1,0 +1,214 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of a workspace, and what is handed out: plain data on both sides."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import typing as t
+
+from ..cluster.errors import InputError
+from ..cluster.resources import ObjectRef
+from ..guest.agent import AgentAddress
+from ..guest.quiescence import FlushReport, QuiesceReport
+from ..lifecycle.boundaries import EgressBoundary, IngressBoundary, Unverified
+from ..lifecycle.request import (
+    DEFAULT_AGENT_PORT,
+    DEFAULT_READY_TIMEOUT,
+    MAXIMUM_SECONDS,
+    MINIMUM_TTL,
+    AcquireRequest,
+    AddressMode,
+    OnStale,
+    Verdict,
+    check_labels,
+    check_name,
+)
+from .disks import Disk
+from .fencing import check_epoch
+from .identity import Identity
+from .naming import workspace_ref
+
+#: ``created``: it is new, with an empty disk. ``adopted``: it ran already. ``resumed``: its pod was started on its
+#: disk. ``recovered``: the same, after its pod had ended by itself.
+Origin = t.Literal["created", "adopted", "resumed", "recovered"]
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkspaceRequest:
+    """A workspace that shall run.
+
+    Attributes:
+        namespace: where its template is; its Sandbox is made there.
+        workspace_id: its name for as long as its disk shall be found again (1 to 253 printable characters).
+        template: the SandboxTemplate's name; None takes only one that is there already.
+        holder_epoch: this holder's number (0 to 2**53 - 1), or None for a workspace that nobody fences.
+        refresh: whether an older pod template is replaced by the template's, which restarts a running pod.
+        on_stale: what becomes of a workspace whose template was edited since, without ``refresh``: ``ignore``,
+            ``report`` or ``refuse``.
+        flush: whether a restart for a refresh flushes before.
+        ttl: seconds (at least 10) after which the controller stops the pod by itself, the disk stays; None for never.
+        labels: labels of its Sandbox.
+        pod_labels: labels of its pod.
+        ready_timeout: seconds for everything (at least 1).
+        agent_port, agent_address, egress, ingress, network_probe: as for ``AcquireRequest``.
+    """
+
+    namespace: str
+    workspace_id: str
+    template: str | None = None
+    holder_epoch: int | None = None
+    refresh: bool = False
+    on_stale: OnStale = "refuse"
+    flush: bool = True
+    ttl: float | None = None
+    labels: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    pod_labels: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    ready_timeout: float = DEFAULT_READY_TIMEOUT
+    agent_port: int = DEFAULT_AGENT_PORT
+    agent_address: AddressMode = "service"
+    egress: EgressBoundary | None = None
+    ingress: IngressBoundary | Unverified = dataclasses.field(default_factory=IngressBoundary)
+    network_probe: bool = False
+
+    def __post_init__(self) -> None:
+        check_epoch(self.holder_epoch)
+        check_labels("labels", self.labels)
+        if self.ttl is not None and not MINIMUM_TTL <= self.ttl <= MAXIMUM_SECONDS:
+            raise InputError(f"ttl is {self.ttl:g} s; it must be at least {MINIMUM_TTL:g} s and at most ten years.")
+        # What an acquire of such a sandbox would refuse is refused here, before anything is read.
+        self.acquire(self.template or "any", self.ref)
+
+    @property
+    def ref(self) -> ObjectRef:
+        """The Sandbox that it is."""
+        return workspace_ref(self.namespace, self.workspace_id)
+
+    def acquire(self, template: str, ref: ObjectRef) -> AcquireRequest:
+        """What would be asked of a sandbox of that template, by which its start is proven."""
+        return AcquireRequest(
+            namespace=self.namespace,
+            template=template,
+            name=ref.name,
+            labels=self.labels,
+            pod_labels=self.pod_labels,
+            ready_timeout=self.ready_timeout,
+            agent_port=self.agent_port,
+            agent_address=self.agent_address,
+            egress=self.egress,
+            ingress=self.ingress,
+            network_probe=self.network_probe,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class SuspendRequest:
+    """A workspace that shall be suspended.
+
+    Attributes:
+        namespace, workspace_id, holder_epoch: as for ``WorkspaceRequest``.
+        flush: whether the guest must have put everything on its disk before.
+        quiesce: whether it must have stopped every process before that.
+        timeout: seconds for everything up to the stopped pod (at least 1).
+        resource_version: suspend only what is still exactly at this version, or None.
+        agent_port, agent_address: where its agent answers.
+    """
+
+    namespace: str
+    workspace_id: str
+    holder_epoch: int | None = None
+    flush: bool = True
+    quiesce: bool = False
+    timeout: float = DEFAULT_READY_TIMEOUT
+    resource_version: str | None = None
+    agent_port: int = DEFAULT_AGENT_PORT
+    agent_address: AddressMode = "service"
+
+    def __post_init__(self) -> None:
+        check_request(self.namespace, self.holder_epoch, self.timeout)
+
+    @property
+    def ref(self) -> ObjectRef:
+        """The Sandbox that it is."""
+        return workspace_ref(self.namespace, self.workspace_id)
+
+
+def check_request(namespace: str, holder_epoch: int | None, timeout: float) -> None:
+    """Refuse what cannot be honoured, before anything is sent.
+
+    Raises:
+        InputError: no namespace's name, no epoch, or less than a second.
+    """
+    check_name("namespace", namespace)
+    check_epoch(holder_epoch)
+    if not 1 <= timeout <= MAXIMUM_SECONDS:
+        raise InputError(f"wait_timeout is {timeout:g} s; it must be at least 1 s.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Opened:
+    """A workspace that runs, reachable and proven.
+
+    Attributes:
+        workspace_id, name, namespace, uid: which it is; ``name`` is its Sandbox's.
+        origin: how it came to run; see ``Origin``.
+        changed: whether this call changed anything.
+        refreshed: whether its pod template was replaced.
+        identity: the guest that answers.
+        pod_ip: its pod's address.
+        agent: where its agent answers, with the bind token, which shows in no text form.
+        template: its template's name.
+        template_current: whether it is what its template says now; None when that is not known.
+        stale: the parts of its pod template that differ from the template, when it was looked.
+        holder_epoch: the epoch that it carries now.
+        disks: its disks.
+        labels: its pod's labels.
+        expires_at: when the controller stops its pod, or None.
+        timings: milliseconds a stage.
+        verdict: what was proven.
+    """
+
+    workspace_id: str
+    name: str
+    namespace: str
+    uid: str
+    origin: Origin
+    changed: bool
+    refreshed: bool
+    identity: Identity
+    pod_ip: str | None
+    agent: AgentAddress
+    template: str | None
+    template_current: bool | None
+    stale: tuple[str, ...]
+    holder_epoch: int | None
+    disks: tuple[Disk, ...]
+    labels: t.Mapping[str, str]
+    expires_at: datetime.datetime | None
+    timings: t.Mapping[str, float]
+    verdict: Verdict
+
+
+@dataclasses.dataclass(frozen=True)
+class Suspended:
+    """A workspace that is suspended: its pod has stopped, its disks are there.
+
+    Attributes:
+        workspace_id, name, namespace, uid: which it is.
+        changed: whether this call changed anything.
+        flushed: what the guest said about its flush; None when there was none.
+        quiesced: the same about stopping its processes.
+        holder_epoch: the epoch that it carries now.
+        refreshed: whether its pod template was replaced.
+    """
+
+    workspace_id: str
+    name: str
+    namespace: str
+    uid: str
+    changed: bool
+    flushed: FlushReport | None
+    quiesced: QuiesceReport | None
+    holder_epoch: int | None
+    refreshed: bool = False

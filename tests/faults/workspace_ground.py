@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fake cluster with a template for workspaces, and the verbs of a workspace as functions."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import Body
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.naming import workspace_ref
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.opening import open_workspace
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.removal import DeleteRequest, delete_workspace
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.request import (
+    Opened,
+    Suspended,
+    SuspendRequest,
+    WorkspaceRequest,
+)
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.suspending import (
+    refresh_suspended,
+    suspend_workspace,
+)
+
+from .fake.cluster import FakeCluster
+from .fake.controller import NAMESPACE
+from .fake.store import Key
+from .fake.workspaces import template
+
+TEMPLATE = "desk"
+ID = "build-1"
+
+
+def prepare(cluster: FakeCluster) -> None:
+    """Make the template."""
+    cluster.store.create("sandboxtemplates", NAMESPACE, template(TEMPLATE))
+
+
+def edit_template(cluster: FakeCluster) -> None:
+    """Edit the template's pod, not its disks."""
+    spec = {"podTemplate": {"spec": {"terminationGracePeriodSeconds": 7}}}
+    cluster.store.patch(cluster.key("sandboxtemplates", TEMPLATE), {"spec": spec})
+
+
+def request(cluster: FakeCluster, **changes: t.Any) -> WorkspaceRequest:
+    """What is asked for unless a test says otherwise."""
+    wanted: dict[str, t.Any] = {
+        "namespace": NAMESPACE,
+        "workspace_id": ID,
+        "template": TEMPLATE,
+        "ready_timeout": 5.0,
+        "agent_port": cluster.agent.port,
+        "ingress": "unverified",
+        **changes,
+    }
+    return WorkspaceRequest(**wanted)
+
+
+def run(cluster: FakeCluster, client: Client, **changes: t.Any) -> Opened:
+    """``state: running``."""
+    return open_workspace(client, request(cluster, **changes))
+
+
+def refresh(cluster: FakeCluster, client: Client, **changes: t.Any) -> Opened:
+    """``state: running`` with ``refresh``."""
+    return run(cluster, client, refresh=True, **changes)
+
+
+def suspend(cluster: FakeCluster, client: Client, **changes: t.Any) -> Suspended:
+    """``state: suspended``."""
+    wanted: dict[str, t.Any] = {"workspace_id": ID, "timeout": 5.0, "agent_port": cluster.agent.port, **changes}
+    return suspend_workspace(client, SuspendRequest(NAMESPACE, **wanted))
+
+
+def refresh_asleep(cluster: FakeCluster, client: Client, **changes: t.Any) -> bool:
+    """``state: suspended`` with ``refresh``, of a suspended one."""
+    return refresh_suspended(client, request(cluster, refresh=True, **changes))
+
+
+def delete(_cluster: FakeCluster, client: Client, **changes: t.Any) -> bool:
+    """``state: absent``."""
+    wanted: dict[str, t.Any] = {"workspace_id": ID, "delete_disk": True, "timeout": 5.0, **changes}
+    return delete_workspace(client, DeleteRequest(NAMESPACE, **wanted))
+
+
+def key(plural: str = "sandboxes", workspace_id: str = ID) -> Key:
+    """Where the Sandbox, the pod or the claim of a workspace stands."""
+    name = workspace_ref(NAMESPACE, workspace_id).name
+    return Key(plural, NAMESPACE, f"workspace-{name}" if plural == "persistentvolumeclaims" else name)
+
+
+def sandbox(cluster: FakeCluster, workspace_id: str = ID) -> Body:
+    """The Sandbox of a workspace."""
+    return cluster.store.get(key(workspace_id=workspace_id))
