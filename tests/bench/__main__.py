@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from .connection import CONNECTION_ROWS
 from .rows import LARGE_POOL, LARGE_ROWS, ROWS, Ratio
 from .stage import Stage
 
@@ -14,16 +15,19 @@ from .stage import Stage
 def main() -> int:
     """Print a line a ratio; 1 when a budget is broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    names = f"{', '.join(ROWS)}; and with a pool of {LARGE_POOL}: {', '.join(LARGE_ROWS)}"
+    names = (
+        f"{', '.join(ROWS)}; and when asked for: {', '.join(CONNECTION_ROWS)}; "
+        f"with a pool of {LARGE_POOL}: {', '.join(LARGE_ROWS)}"
+    )
     parser.add_argument(
         "row", nargs="*", metavar="ROW", help=f"which rows; those of the tests when none is named: {names}"
     )
     chosen = parser.parse_args().row or list(ROWS)
-    unknown = [row for row in chosen if row not in {**ROWS, **LARGE_ROWS}]
+    unknown = [row for row in chosen if row not in {**ROWS, **CONNECTION_ROWS, **LARGE_ROWS}]
     if unknown:
         parser.error(f"no such row: {', '.join(unknown)}; there are {names}")
     broken = 0
-    for rows, replicas in ((ROWS, 12), (LARGE_ROWS, LARGE_POOL)):
+    for rows, replicas in ((ROWS, 12), (CONNECTION_ROWS, 1), (LARGE_ROWS, LARGE_POOL)):
         asked = [row for row in chosen if row in rows]
         if asked:
             with Stage(replicas=replicas) as stage:

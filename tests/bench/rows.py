@@ -15,6 +15,7 @@ import uuid
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, POD, SANDBOX
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire_many import acquire_many
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
@@ -110,10 +111,18 @@ def core_acquire(stage: Stage, rounds: int = 20) -> list[Ratio]:
 
 
 def many(stage: Stage, rounds: int = 3) -> list[Ratio]:
-    """A whole pool at once with ``count``, against as many threads that each do a bare POST, watch and GET."""
+    """A whole pool at once with ``count``, against as many threads that each do a bare POST, watch and GET.
+
+    The boundary is left unverified, as the bare threads read no policy.
+    """
     client = Client(resolve_access({}, os.environ))
     request = AcquireRequest(
-        namespace=stage.namespace, warm_pool=stage.pool, name="bench-many", ttl=600, agent_address="pod_ip"
+        namespace=stage.namespace,
+        warm_pool=stage.pool,
+        name="bench-many",
+        ttl=600,
+        agent_address="pod_ip",
+        ingress="unverified",
     )
 
     def ours() -> None:
@@ -141,10 +150,37 @@ def many(stage: Stage, rounds: int = 3) -> list[Ratio]:
     return [Ratio(f"core: {stage.replicas} at once / as many bare threads", ratio, 1.2, detail)]
 
 
+def loop(stage: Stage, rounds: int = 5) -> list[Ratio]:
+    """Twenty loop items of a verb that reads, against as many of ``debug`` and the bare requests that it makes."""
+    extra = ["-e", f"bench_items={ITEMS}"]
+    bare = Bare(os.environ["KUBECONFIG"])
+    lists = [kind.collection(stage.namespace) for kind in (CLAIM, SANDBOX, SANDBOX, POD)]
+
+    def requests() -> None:
+        for _item in range(2 * ITEMS):
+            for path in lists:
+                bare.request("GET", path)
+
+    measured = side_by_side(
+        {
+            "ours": command(stage.play("info.yml", *extra)),
+            "debug": command(stage.play("debug.yml", *extra)),
+            "bare": requests,
+        },
+        rounds,
+        stage.settle,
+    )
+    bare.close()
+    ours, floor = measured["ours"].median, measured["debug"].median + measured["bare"].median
+    detail = ", ".join(f"{name} {one.median:.2f} s" for name, one in measured.items())
+    return [Ratio(f"play: {2 * ITEMS} items of sandbox_info / (debug items + requests)", ours / floor, 1.3, detail)]
+
+
 #: Rows that ``make bench`` prints.
 ROWS: dict[str, t.Callable[[Stage], list[Ratio]]] = {
     "core_acquire": core_acquire,
     "acquire_release": acquire_release,
+    "loop": loop,
 }
 
 #: Rows that need a large pool, and minutes to fill it between rounds; measured when asked for.

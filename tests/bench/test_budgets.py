@@ -28,7 +28,7 @@ def stage() -> t.Iterator[Stage]:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("row", ["acquire_release"])
+@pytest.mark.parametrize("row", ["acquire_release", "loop"])
 def test_the_budgets_hold(stage: Stage, row: str) -> None:
     over: list[Ratio] = []
     for _attempt in range(ATTEMPTS):
