@@ -12,7 +12,8 @@ short_description: Take a sandbox out of a warm pool, or give it back
 version_added: 0.1.0
 description:
   - Makes a SandboxClaim on a SandboxWarmPool of the agent-sandbox controller, waits until it is bound, reads the live
-    pod, and proves through the agent in it that the sandbox has no privileges, all before the sandbox is handed out.
+    pod, and proves through the agent in it that the sandbox has no privileges, and over all policies that apply to the
+    pod that its boundary is what was asked for, all before the sandbox is handed out.
   - When anything fails, or the play is interrupted, the claim that this task made is deleted first.
   - On the controller it runs inside Ansible's worker process, which is many times faster than a module; over any other
     connection, with C(become) or C(async), it runs as a module there.
@@ -80,14 +81,41 @@ options:
     description:
       - How long the sandbox lives unless its lease is renewed, in seconds or as V(90s), V(15m), V(2h); at least 10
         seconds.
+      - Where the callback plugin P(namzu.sandbox.lease_keeper#callback) is active, it renews the lease as long as the
+        play runs; then this is how long the sandbox outlives a play that is killed.
     type: str
     default: 1h
+  release_on_end:
+    description:
+      - Whether the sandbox is given back when ansible-playbook ends, however that ends. A sandbox that stood there
+        before this task is not.
+      - It is done by the callback plugin P(namzu.sandbox.lease_keeper#callback), and refused where that is not active;
+        so it needs C(callbacks_enabled = namzu.sandbox.lease_keeper) in C(ansible.cfg), and a task that runs on the
+        controller itself.
+    type: bool
+    default: false
   ready_timeout:
     description:
       - How long everything from the first request to the probed sandbox may take. The privilege probe has the same time
         again, at most 15 seconds.
     type: str
     default: 60s
+  wait_for_template:
+    description:
+      - Whether to wait within O(ready_timeout) for a SandboxTemplate that is not there yet. The claim is made anew
+        every second, because the controller itself looks at one that met no template only after a minute.
+      - Without it a missing template fails the task at once.
+    type: bool
+    default: false
+  on_stale:
+    description:
+      - What to do about a sandbox that is older than the last edit of its template. A pool whose C(updateStrategy) is
+        C(OnReplenish), the default, hands such members out on purpose.
+      - V(report) says so in RV(sandbox.stale) and in a warning, and V(refuse) gives it back and fails. Either costs two
+        more reads, one of them of the template. V(ignore) does not look.
+    type: str
+    choices: [ignore, report, refuse]
+    default: ignore
   wait:
     description:
       - With O(state=absent), wait until the claim, its sandbox and its pod are gone.
@@ -95,12 +123,13 @@ options:
     default: false
   wait_timeout:
     description:
-      - How long a release may take, the waiting included.
+      - How long a release may take, the waiting included; above 0.
     type: str
     default: 60s
 extends_documentation_fragment:
   - namzu.sandbox.access
   - namzu.sandbox.agent
+  - namzu.sandbox.boundary
 attributes:
   check_mode:
     description: Asks the API server in a dry run whether it would take the claim.
@@ -124,6 +153,21 @@ EXAMPLES = r"""
     namespace: agents
     name: "{{ acquired.sandbox.name }}"
     argv: [python3, -c, "print(6 * 7)"]
+
+- name: Acquire a sandbox that is proven to reach the public internet alone, and to be reached by the runners alone
+  namzu.sandbox.sandbox:
+    namespace: agents
+    warm_pool: python
+    egress:
+      kind: public_internet
+      except_cidrs: [203.0.113.0/24]
+    ingress:
+      allow_from:
+        - namespaceSelector:
+            matchLabels:
+              kubernetes.io/metadata.name: runners
+    network_probe: true
+  register: online
 
 - name: Give it back
   namzu.sandbox.sandbox:
@@ -187,6 +231,9 @@ sandbox:
     warm:
       description: Whether it came out of the pool; false when it had to be started for this task.
       type: bool
+    stale:
+      description: Whether it is older than its template; null unless O(on_stale) asks.
+      type: bool
     labels:
       description: The pod's labels as they were verified.
       type: dict
@@ -194,12 +241,32 @@ sandbox:
       description: When it goes away by itself, in UTC.
       type: str
       sample: "2026-01-31T12:00:00Z"
+    host_vars:
+      description:
+        - Variables that make it a host of the play, ready for M(ansible.builtin.add_host). The connection is
+          P(namzu.sandbox.sandbox#connection).
+        - Of the access options only names and paths are in it, as they were given or stand in the environment. A later
+          play takes O(api_key) and the like from its own environment or variables.
+      type: dict
+      sample:
+        ansible_connection: namzu.sandbox.sandbox
+        ansible_sandbox_name: build-4711
+        ansible_sandbox_namespace: agents
+        ansible_sandbox_uid: 5f0c2b4e-6f0a-4d0e-9f57-0c6a3c1f2b11
+        ansible_sandbox_agent_port: 1024
+        ansible_sandbox_agent_address: service
     timings:
       description: Milliseconds a stage.
       type: dict
-      sample: {claim: 6.1, ready: 41.0, bind: 3.2, probe: 6.4, total: 56.7}
+      sample: {claim: 6.1, ready: 41.0, bind: 3.2, probe: 6.4, boundary: 0.6, total: 57.3}
     verdict:
-      description: What was proven before the sandbox was handed out, and what was not.
+      description:
+        - What was proven before the sandbox was handed out, and what was not.
+        - C(egress) and C(ingress) are V(unverified) when they were not asked for, else dictionaries with the policies
+          that apply to the pod, those that close what they do not allow, and the sources of policies that could not be
+          read.
+          C(egress.policy) is the policy that grants the request.
+        - C(network_probe) is what was tried from inside.
       type: dict
       sample:
         privileges:
@@ -213,8 +280,22 @@ sandbox:
           no_new_privs: true
           uid: 1000
           seccomp: 2
-        egress: unverified
-        ingress: unverified
+        egress:
+          policy: NetworkPolicy agents/namzu-python-egress
+          holds: true
+          request: no_network
+          policies: [NetworkPolicy agents/namzu-python-egress]
+          isolated_by: [NetworkPolicy agents/namzu-python-egress]
+          notes: []
+          unread: []
+        ingress:
+          holds: true
+          request: an agent port TCP 1024 closed to everyone and to every namespace
+          policies: [NetworkPolicy agents/namzu-python-ingress]
+          isolated_by: [NetworkPolicy agents/namzu-python-ingress]
+          notes: []
+          unread: ["ClusterNetworkPolicy (not allowed: list clusternetworkpolicies.policy.networking.k8s.io)"]
+        network_probe: null
 sandboxes:
   description: All sandboxes, as a list.
   returned: with state=present
@@ -245,6 +326,26 @@ object:
   returned: on failure
   type: str
   sample: SandboxClaim agents/build-4711
+direction:
+  description: With the reason V(boundary), whether V(egress) or V(ingress) is more open than was asked for.
+  returned: when the boundary does not hold
+  type: str
+findings:
+  description:
+    - What is open beyond what was asked for, each with the policy, the number of its rule, the peers and ports, and one
+      example that can be tried.
+  returned: when the boundary does not hold
+  type: list
+  elements: dict
+unread:
+  description: The sources of policies that could not be read.
+  returned: when the boundary does not hold
+  type: list
+  elements: str
+network_probe:
+  description: What was tried from inside, and what it proves.
+  returned: when the network probe failed
+  type: dict
 controller_reason:
   description: The reason of the claim's Ready condition.
   returned: when the controller gave one

@@ -67,7 +67,9 @@ sandboxes:
       description: Its namespace.
       type: str
     kind:
-      description: V(claim) or V(direct).
+      description: >-
+        V(claim), V(direct) for one that was acquired from a template, or V(foreign) for a Sandbox that was not acquired
+        at all, such as a workspace.
       type: str
     uid:
       description: The object's uid.
@@ -98,8 +100,8 @@ sandboxes:
       type: bool
     phase:
       description: >-
-        V(ready), V(pending), V(suspended), V(expired), V(finished) (ended with 0), V(failed) (ended otherwise) or
-        V(terminating).
+        V(ready), V(pending), V(rejected) (the controller has decided against it), V(suspended), V(expired), V(finished)
+        (ended with 0), V(failed) (ended otherwise) or V(terminating).
       type: str
     reason:
       description: Why it is not ready, as one word of the pod or of the controller.

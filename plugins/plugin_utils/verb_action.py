@@ -13,6 +13,7 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.front.verb import Context, Params, Result, Verb, perform, sensitive_values
+from . import keeper_link
 
 _LOCAL = ("local", "ansible.builtin.local")
 
@@ -40,7 +41,8 @@ class VerbAction(ActionBase):
             result.update(ran)
             return result
         params, secrets = self._validated(result)
-        outcome = perform(self.verb, params, Context(check_mode=self._task.check_mode, environ=self._environ()))
+        context = Context(self._task.check_mode, self._environ(), keeper=keeper_link.active())
+        outcome = perform(self.verb, params, context)
         if not self._task.diff:
             outcome.pop("diff", None)
         result.update(remove_values(outcome, secrets))

@@ -9,7 +9,9 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster import client as client_module
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle import verification
 
+from . import bounded as bounded_module
 from .fake.clock import SkippingClock
 from .fake.cluster import FakeCluster
 
@@ -25,6 +27,19 @@ def cluster() -> t.Iterator[FakeCluster]:
     """API server, controller and agent, with nothing in them."""
     with FakeCluster() as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that remembers no policies of another test."""
+    for memory in ("_WORLDS", "_VERSIONS"):
+        monkeypatch.setattr(verification, memory, type(getattr(verification, memory))())
+
+
+@pytest.fixture
+def bounded(cluster: FakeCluster) -> FakeCluster:
+    """A cluster whose sandboxes have a boundary."""
+    return bounded_module.set_up(cluster)
 
 
 @pytest.fixture

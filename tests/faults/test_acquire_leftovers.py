@@ -137,7 +137,7 @@ def test_sandbox_with_a_capability_is_refused_and_released(cluster: FakeCluster,
 
 def test_agent_of_another_pod_is_refused_and_released(cluster: FakeCluster, client: Client) -> None:
     key = cluster.key("pods", "python-00001")
-    cluster.store.before_read(key, lambda: cluster.store.patch(key, {"metadata": {"uid": "another"}}))
+    cluster.store.before_read(key, lambda: cluster.store.renew(key, "another"))
     assert failure_of(client, cluster).__class__ is GuestUnauthorizedError
     assert cluster.claims() == []
 

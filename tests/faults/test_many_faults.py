@@ -292,6 +292,21 @@ def test_twenty_cost_at_most_four_requests_each(cluster: FakeCluster, real_time_
     assert (received.count(LIST), received.count(WATCH)) == (1, 1)
 
 
+def test_all_wait_at_the_same_time(cluster: FakeCluster, real_time_client: Client) -> None:
+    """Found: as many as there are connections waited, and the others were not even begun."""
+    count, waiting = 40, []
+    bind = cluster.controller._bind
+
+    def when_all_are_there(event: t.Any) -> None:
+        waiting.append(event)
+        for claim in waiting if len(waiting) == count else ():
+            bind(claim)
+
+    cluster.controller._bind = when_all_are_there  # type: ignore[method-assign]
+    acquired = acquire_many(real_time_client, cluster.request(ready_timeout=20.0), count)
+    assert len({one.sandbox for one in acquired}) == count
+
+
 def test_call_leaves_no_thread(cluster: FakeCluster, real_time_client: Client) -> None:
     acquire_many(real_time_client, cluster.request(ready_timeout=60.0), COUNT)
     assert no_thread_is_left()

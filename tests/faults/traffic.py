@@ -10,6 +10,7 @@ CREATE = Request("create", "sandboxclaims")
 GET_CLAIM = Request("get", "sandboxclaims")
 WATCH = Request("watch", "sandboxclaims")
 DELETE = Request("delete", "sandboxclaims")
+PATCH_CLAIM = Request("patch", "sandboxclaims")
 GET_POD = Request("get", "pods")
 GET_SANDBOX = Request("get", "sandboxes")
 

@@ -44,7 +44,7 @@ def test_a_sandbox_is_taken_out_of_the_pool_proven_used_and_given_back(play, poo
     assert sandbox["sandbox"] != sandbox["name"], "a warm sandbox keeps the pool's name"
     assert sandbox["verdict"]["privileges"]["none"]
     assert sandbox["verdict"]["privileges"]["no_new_privs"]
-    assert set(sandbox["timings"]) == {"claim", "ready", "bind", "probe", "total"}
+    assert set(sandbox["timings"]) == {"claim", "ready", "bind", "probe", "boundary", "total"}
     assert played["run"]["stdout"] == "42\n"
     assert played["release"]["changed"]
     assert kube.get(f"{CLAIMS.format(pool.namespace)}/{sandbox['name']}") is None

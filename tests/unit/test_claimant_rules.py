@@ -9,7 +9,15 @@ import typing as t
 
 import yaml
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rules import CLAIMANT, DIRECT, PORT_FORWARD, Rule
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rules import (
+    CILIUM,
+    CLAIMANT,
+    CLUSTER_POLICIES,
+    DIRECT,
+    PORT_FORWARD,
+    WORKSPACES,
+    Rule,
+)
 
 VARS = pathlib.Path(__file__).parents[2] / "roles" / "claimant" / "vars" / "main.yml"
 
@@ -24,10 +32,17 @@ def test_role_grants_what_the_table_lists() -> None:
     granted = yaml.safe_load(VARS.read_text(encoding="utf-8"))
     assert granted["claimant_rules"] == as_rbac(CLAIMANT)
     assert granted["claimant_direct_rules"] == as_rbac(DIRECT)
+    assert granted["claimant_workspaces_rules"] == as_rbac(WORKSPACES)
+    assert granted["claimant_cilium_rules"] == as_rbac(CILIUM)
+    assert granted["claimant_cluster_policies_rules"] == as_rbac(CLUSTER_POLICIES)
     group, resource, verbs = PORT_FORWARD
     assert granted["claimant_port_forward_rules"] == [
         {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
     ]
+
+
+def test_what_is_granted_in_the_whole_cluster_is_reading_alone() -> None:
+    assert {verb for rule in CLUSTER_POLICIES for verb in rule.verbs} == {"list"}
 
 
 def test_no_rule_lets_a_claimant_write_what_binds_it() -> None:

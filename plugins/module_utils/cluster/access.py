@@ -18,7 +18,7 @@ import os
 import typing as t
 import urllib.parse
 
-from .credentials import Credential, FileToken, StaticToken
+from .credentials import FileToken, StaticToken
 from .errors import AccessError
 from .kubeconfig import DEFAULT_PATH, Login, login_from_kubeconfig
 from .proxies import proxy_from_environment
@@ -42,35 +42,8 @@ ENVIRONMENT: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Access:
-    """Everything that a connection to one API server needs; its text form shows no secret.
-
-    Attributes:
-        server: ``https://host:port`` with an optional path, without a trailing slash.
-        credential: gives the ``Authorization`` header's value, read anew when it may have changed; None with
-            client certificates or anonymous access.
-        ca_pem: certificates that sign the server's, as PEM text; None for the system's.
-        client_pem: client certificate and key, as PEM text; None for none.
-        verify: whether the server's certificate is checked.
-        server_name: the name to check it against, when it is not the host's.
-        proxy: the HTTP proxy's URL, or None to go there directly.
-        impersonate_user, impersonate_groups: on whose behalf requests are made.
-        namespace: the namespace that the context or the service account names, or None.
-        source: where this came from, for error messages.
-    """
-
-    server: str
-    credential: Credential | None = dataclasses.field(default=None, repr=False)
-    ca_pem: str | None = dataclasses.field(default=None, repr=False)
-    client_pem: str | None = dataclasses.field(default=None, repr=False)
-    verify: bool = True
-    server_name: str | None = None
-    proxy: str | None = dataclasses.field(default=None, repr=False)
-    impersonate_user: str | None = None
-    impersonate_groups: tuple[str, ...] = ()
-    namespace: str | None = None
-    source: str = "options"
+class Access(Login):
+    """Everything that a connection to one API server needs: a login that is complete."""
 
 
 def resolve_access(
@@ -93,20 +66,19 @@ def resolve_access(
     """
     given = _given(options, environ)
     login = _login(given, environ, service_account_dir)
-    server = _server(str(given.get("host") or login.server or ""), login)
-    return Access(
+    server = _server(str(given.get("host") or login.server), login)
+    complete = dataclasses.replace(
+        login,
         server=server,
         credential=StaticToken(str(given["api_key"])) if given.get("api_key") else login.credential,
         ca_pem=_read(given["ca_cert"], "ca_cert") if given.get("ca_cert") else login.ca_pem,
         client_pem=_client_pem(given) or login.client_pem,
         verify=given.get("validate_certs", login.verify),
-        server_name=login.server_name,
         proxy=given.get("proxy") or login.proxy or proxy_from_environment(server, environ),
         impersonate_user=given.get("impersonate_user") or login.impersonate_user,
         impersonate_groups=tuple(given.get("impersonate_groups") or login.impersonate_groups),
-        namespace=login.namespace,
-        source=login.source,
     )
+    return Access(**vars(complete))
 
 
 def _given(options: t.Mapping[str, t.Any], environ: t.Mapping[str, str]) -> dict[str, t.Any]:

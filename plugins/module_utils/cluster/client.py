@@ -36,6 +36,7 @@ MAXIMUM_ANSWER = 64 * 1024 * 1024
 
 _CHUNK = 64 * 1024
 _MERGE_PATCH = "application/merge-patch+json"
+_JSON_PATCH = "application/json-patch+json"
 
 
 #: Given a function that ends what has been opened.
@@ -102,9 +103,19 @@ class Client:
         query = {"dryRun": "All"} if dry_run else None
         return self._object("PATCH", ref.path, ref, deadline, query=query, body=body, content_type=_MERGE_PATCH)
 
-    def delete(self, ref: ObjectRef, deadline: Deadline | None = None, *, uid: str | None = None) -> Body:
-        """Delete an object; with ``uid`` only that very one (409 when another stands under the name)."""
-        body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}} if uid else None
+    def json_patch(
+        self, ref: ObjectRef, operations: t.Sequence[Body], deadline: Deadline | None = None, *, dry_run: bool = False
+    ) -> Body:
+        """Change an object by a JSON patch (RFC 6902), as a whole or not at all; a ``test`` that fails is a 422."""
+        query = {"dryRun": "All"} if dry_run else None
+        return self._object("PATCH", ref.path, ref, deadline, query=query, body=operations, content_type=_JSON_PATCH)
+
+    def delete(
+        self, ref: ObjectRef, deadline: Deadline | None = None, *, uid: str | None = None, version: str | None = None
+    ) -> Body:
+        """Delete an object; with ``uid`` only that very one, with ``version`` only as it was read (else 409)."""
+        must = {key: value for key, value in (("uid", uid), ("resourceVersion", version)) if value}
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": must} if must else None
         return self._request("DELETE", ref.path, str(ref), deadline, body=body)
 
     def watch(
@@ -188,7 +199,7 @@ class Client:
         deadline: Deadline | None,
         *,
         query: dict[str, str] | None = None,
-        body: Body | None = None,
+        body: Body | t.Sequence[Body] | None = None,
         content_type: str = "application/json",
     ) -> Body:
         with cuttable(deadline):
@@ -205,7 +216,7 @@ class Client:
         subject: str,
         seconds: float,
         query: dict[str, str] | None,
-        body: Body | None,
+        body: Body | t.Sequence[Body] | None,
         content_type: str,
         pool: urllib3.PoolManager,
     ) -> urllib3.BaseHTTPResponse:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import threading
 import time
@@ -39,17 +40,52 @@ class SystemClock:
 SYSTEM_CLOCK: Clock = SystemClock()
 
 
+class Cancellation:
+    """Whether an operation was called off, and what ends then. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self.called_off = threading.Event()
+        self._lock = threading.Lock()
+        self._cuts: dict[object, t.Callable[[], None]] = {}
+
+    def call_off(self) -> None:
+        """Call it off, and end all that is under way."""
+        with self._lock:
+            self.called_off.set()
+            cuts = list(self._cuts.values())
+        for cut in cuts:
+            cut()
+
+    @contextlib.contextmanager
+    def cutting(self, cut: t.Callable[[], None]) -> t.Iterator[None]:
+        """Call ``cut`` when it is called off inside the block, or was before; any thread may do that."""
+        key = object()
+        with self._lock:
+            self._cuts[key] = cut
+            over = self.called_off.is_set()
+        try:
+            if over:
+                cut()
+            yield
+        finally:
+            with self._lock:
+                del self._cuts[key]
+
+
 class Deadline:
     """A point in time that every step of one operation shares.
 
     A step never extends it: it asks what is left and bounds itself by that.
     """
 
-    def __init__(self, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self, seconds: float, clock: Clock = SYSTEM_CLOCK, *, cancellation: Cancellation | None = None
+    ) -> None:
+        """``cancellation`` is another deadline's, for a step with a clock of its own that is called off with it."""
         self.seconds = seconds
         self.clock = clock
+        self.cancellation = cancellation or Cancellation()
         self._started = clock.monotonic()
-        self._called_off = threading.Event()
 
     def elapsed(self) -> float:
         """Seconds since the deadline was set."""
@@ -62,11 +98,11 @@ class Deadline:
     @property
     def cancelled(self) -> bool:
         """Whether somebody called it off."""
-        return self._called_off.is_set()
+        return self.cancellation.called_off.is_set()
 
     def cancel(self) -> None:
-        """Let it pass now; any thread may call this."""
-        self._called_off.set()
+        """Let it pass now, and cut the requests that are under way; any thread may call this."""
+        self.cancellation.call_off()
 
     @property
     def expired(self) -> bool:
@@ -81,6 +117,6 @@ class Deadline:
         """Wait ``seconds``, but not past the deadline; on the machine's clock ``cancel`` ends it."""
         length = self.at_most(max(0.0, seconds))
         if self.clock is SYSTEM_CLOCK:
-            self._called_off.wait(length)
+            self.cancellation.called_off.wait(length)
         else:
             self.clock.sleep(length)

@@ -33,10 +33,23 @@ _TYPE_NAMES: dict[type, str] = {str: "text", bool: "boolean", list: "list"}
 
 @dataclasses.dataclass(frozen=True)
 class Login:
-    """What one source says about the API server; see Access for the fields."""
+    """What one source says about the API server; its text form shows no secret.
 
-    source: str
-    server: str | None = None
+    Attributes:
+        server: ``https://host:port`` with an optional path, without a trailing slash; empty for none.
+        credential: gives the ``Authorization`` header's value, read anew when it may have changed; None with
+            client certificates or anonymous access.
+        ca_pem: certificates that sign the server's, as PEM text; None for the system's.
+        client_pem: client certificate and key, as PEM text; None for none.
+        verify: whether the server's certificate is checked.
+        server_name: the name to check it against, when it is not the host's.
+        proxy: the HTTP proxy's URL, or None to go there directly.
+        impersonate_user, impersonate_groups: on whose behalf requests are made.
+        namespace: the namespace that the context or the service account names, or None.
+        source: where this came from, for error messages.
+    """
+
+    server: str = ""
     credential: Credential | None = dataclasses.field(default=None, repr=False)
     ca_pem: str | None = dataclasses.field(default=None, repr=False)
     client_pem: str | None = dataclasses.field(default=None, repr=False)
@@ -46,6 +59,7 @@ class Login:
     impersonate_user: str | None = None
     impersonate_groups: tuple[str, ...] = ()
     namespace: str | None = None
+    source: str = "options"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +124,7 @@ def login_from_kubeconfig(kubeconfig: str | dict[str, t.Any], context: str | Non
     user = merged.find("users", str(chosen["user"]), source) if chosen.get("user") else _Entry("", {})
     login = Login(
         source=f"{source}, context {name}",
-        server=_typed(cluster, "server", str),
+        server=_typed(cluster, "server", str) or "",
         ca_pem=_pem(cluster, "certificate-authority"),
         verify=not _typed(cluster, "insecure-skip-tls-verify", bool),
         server_name=_typed(cluster, "tls-server-name", str),

@@ -10,6 +10,7 @@ begins with a channel number, 0 for data and 1 for an error text, and the first 
 from __future__ import annotations
 
 import contextlib
+import functools
 import select
 import socket
 import ssl
@@ -66,16 +67,17 @@ def _dial(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> t.An
     bound.daemon = True
     bound.start()
     try:
-        remote.connect(
-            url,
-            timeout=seconds,
-            header=[f"{name}: {value}" for name, value in client.headers().items() if name != "Accept"],
-            subprotocols=[_SUBPROTOCOL],
-            suppress_origin=True,
-            # Whoever we are would be told to the server that an answer names.
-            redirect_limit=0,
-            **_proxy_options(access.proxy),
-        )
+        with deadline.cancellation.cutting(functools.partial(_cut, remote)):
+            remote.connect(
+                url,
+                timeout=seconds,
+                header=[f"{name}: {value}" for name, value in client.headers().items() if name != "Accept"],
+                subprotocols=[_SUBPROTOCOL],
+                suppress_origin=True,
+                # Whoever we are would be told to the server that an answer names.
+                redirect_limit=0,
+                **_proxy_options(access.proxy),
+            )
     except websocket.WebSocketBadStatusException as error:
         raise _refused(pod, error.status_code) from None
     except (websocket.WebSocketException, OSError) as error:

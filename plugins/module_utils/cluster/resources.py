@@ -52,9 +52,11 @@ class Kind:
         """``group/version``, or ``version`` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def collection(self, namespace: str) -> str:
-        """The path of all objects of this kind in a namespace."""
+    def collection(self, namespace: str | None) -> str:
+        """The path of all objects of this kind in a namespace; None: in the whole cluster, or a cluster's own kind."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        if namespace is None:
+            return f"{root}/{self.plural}"
         return f"{root}/namespaces/{urllib.parse.quote(namespace, safe='')}/{self.plural}"
 
     def ref(self, namespace: str, name: str) -> ObjectRef:
@@ -84,6 +86,23 @@ TEMPLATE = Kind(EXTENSIONS_GROUP, "v1beta1", "SandboxTemplate", "sandboxtemplate
 WARM_POOL = Kind(EXTENSIONS_GROUP, "v1beta1", "SandboxWarmPool", "sandboxwarmpools")
 SANDBOX = Kind(AGENTS_GROUP, "v1beta1", "Sandbox", "sandboxes")
 POD = Kind("", "v1", "Pod", "pods")
+VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+
+#: What decides about a pod's network. Which versions of the administrators' policies a cluster serves is asked of it.
+NAMESPACE = Kind("", "v1", "Namespace", "namespaces")
+NODE = Kind("", "v1", "Node", "nodes")
+SERVICE = Kind("", "v1", "Service", "services")
+NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+ADMIN_GROUP = "policy.networking.k8s.io"
+CLUSTER_NETWORK_POLICY = Kind(ADMIN_GROUP, "v1beta1", "ClusterNetworkPolicy", "clusternetworkpolicies")
+ADMIN_NETWORK_POLICY = Kind(ADMIN_GROUP, "v1alpha1", "AdminNetworkPolicy", "adminnetworkpolicies")
+BASELINE_POLICY = Kind(ADMIN_GROUP, "v1alpha1", "BaselineAdminNetworkPolicy", "baselineadminnetworkpolicies")
+CILIUM_GROUP = "cilium.io"
+CILIUM_POLICY = Kind(CILIUM_GROUP, "v2", "CiliumNetworkPolicy", "ciliumnetworkpolicies")
+CILIUM_CLUSTERWIDE_POLICY = Kind(
+    CILIUM_GROUP, "v2", "CiliumClusterwideNetworkPolicy", "ciliumclusterwidenetworkpolicies"
+)
+CILIUM_CIDR_GROUP = Kind(CILIUM_GROUP, "v2", "CiliumCIDRGroup", "ciliumcidrgroups")
 
 
 def condition(body: Body, type_name: str) -> Body:

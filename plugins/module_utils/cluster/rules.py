@@ -6,12 +6,30 @@ from __future__ import annotations
 
 import dataclasses
 
-from .resources import CLAIM, POD, SANDBOX, TEMPLATE, WARM_POOL, Kind
+from .resources import (
+    ADMIN_NETWORK_POLICY,
+    BASELINE_POLICY,
+    CILIUM_CIDR_GROUP,
+    CILIUM_CLUSTERWIDE_POLICY,
+    CILIUM_POLICY,
+    CLAIM,
+    CLUSTER_NETWORK_POLICY,
+    NAMESPACE,
+    NETWORK_POLICY,
+    NODE,
+    POD,
+    SANDBOX,
+    SERVICE,
+    TEMPLATE,
+    VOLUME_CLAIM,
+    WARM_POOL,
+    Kind,
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """What may be done with one kind, all in one namespace.
+    """What may be done with one kind, in one namespace unless its table says otherwise.
 
     Attributes:
         kind: the kind.
@@ -29,19 +47,42 @@ class Rule:
 CLAIMANT = (
     Rule(
         CLAIM,
-        ("create", "delete", "get", "list", "watch"),
-        "acquire, release and inventory; get when a watch is cut or an answer was lost, list for many at once",
+        ("create", "delete", "get", "list", "patch", "watch"),
+        "acquire, release, lease and inventory; get when a watch is cut or an answer was lost, list for many at once",
     ),
     Rule(SANDBOX, ("get", "list"), "the service name, what is left to wait for at a release, inventory"),
     Rule(WARM_POOL, ("get",), "capacity"),
+    Rule(TEMPLATE, ("get",), "whether a sandbox is older than its template; the pod template of a direct Sandbox"),
     Rule(POD, ("get", "list"), "address and uid, which is the agent's bind token; inventory"),
+    Rule(NETWORK_POLICY, ("list",), "who reaches the agent's port, and what the sandbox reaches"),
+)
+
+#: In addition, where Cilium enforces policies.
+CILIUM = (Rule(CILIUM_POLICY, ("list",), "the same, of Cilium's own policies"),)
+
+#: In addition and in the whole cluster, so that no policy stays unread: the administrators' and Cilium's, and what they
+#: are about. They tell names and labels of every namespace, node and service, so they are granted by choice.
+CLUSTER_POLICIES = (
+    Rule(CLUSTER_NETWORK_POLICY, ("list",), "policies about the whole cluster"),
+    Rule(ADMIN_NETWORK_POLICY, ("list",), "the same, before ClusterNetworkPolicy"),
+    Rule(BASELINE_POLICY, ("list",), "the same"),
+    Rule(NAMESPACE, ("list",), "the namespaces that these are about, by label"),
+    Rule(NODE, ("list",), "what a finding names"),
+    Rule(CILIUM_CLUSTERWIDE_POLICY, ("list",), "Cilium's policies about the whole cluster"),
+    Rule(CILIUM_CIDR_GROUP, ("list",), "the addresses that Cilium's policies name"),
+    Rule(SERVICE, ("list",), "the pods behind the services that Cilium's policies name"),
 )
 
 #: In addition, for sandboxes that are made from a template. Whoever may create a Sandbox writes its pod template, so
 #: grant it only where an admission policy refuses privileged ones.
-DIRECT = (
-    Rule(SANDBOX, ("create", "delete", "watch"), "acquire and release"),
-    Rule(TEMPLATE, ("get",), "the pod template that is copied into the Sandbox"),
+DIRECT = (Rule(SANDBOX, ("create", "delete", "patch", "watch"), "acquire, release and lease"),)
+
+#: In addition, for workspaces. As with direct sandboxes, who may create a Sandbox writes its pod template. No right to
+#: write claims: a disk goes with its Sandbox alone.
+WORKSPACES = (
+    Rule(SANDBOX, ("create", "delete", "patch", "watch"), "create, suspend, resume, refresh and delete"),
+    Rule(TEMPLATE, ("list",), "inventory: whether they are what their templates say"),
+    Rule(VOLUME_CLAIM, ("get", "list"), "whether their disks are bound, and the same as before; inventory"),
 )
 
 #: In addition, for ``agent.address: port_forward``: group, resource and verbs of a subresource.

@@ -9,7 +9,7 @@ import typing as t
 import uuid
 
 from .client import Client
-from .deadline import Deadline
+from .deadline import SYSTEM_CLOCK, Deadline
 from .errors import ApiUnreachableError, GoneError, SandboxError
 from .resources import BATCH_LABEL, Body, Kind, ObjectRef
 from .retry import LONGEST_WAIT, pause, wait_before_retry
@@ -109,6 +109,9 @@ class SharedWatch:
         return self._ended or self._deadline.expired
 
     def _rest(self, seconds: float) -> None:
+        if self._deadline.clock is not SYSTEM_CLOCK:
+            self._deadline.sleep(seconds)
+            return
         with self._changed:
             self._changed.wait_for(self._over, self._deadline.at_most(seconds))
 

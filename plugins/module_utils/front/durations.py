@@ -16,6 +16,18 @@ LONGEST = 3650 * 86400.0
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*")
 
 
+def length(option: str, value: str | float) -> float:
+    """Read a duration that must be above 0: what has no time cannot be done.
+
+    Raises:
+        InputError: it is 0, or no duration at all.
+    """
+    given = seconds(option, value)
+    if given <= 0:
+        raise InputError(f"{option} is 0, which leaves no time.", next_step="Give a longer time, or leave it out.")
+    return given
+
+
 def seconds(option: str, value: str | float) -> float:
     """Read a duration: a number of seconds, or a number with ``s``, ``m``, ``h`` or ``d``.
 

@@ -44,6 +44,6 @@ def run_module(verb: Verb) -> None:
     result = perform(verb, module.params, Context(check_mode=module.check_mode, environ=os.environ))
     if not module._diff:  # noqa: SLF001 - the module's own flag has no public name
         result.pop("diff", None)
-    if result.pop("failed", False):
+    if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

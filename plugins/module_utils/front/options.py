@@ -36,9 +36,46 @@ AGENT: Spec = {
     },
 }
 
+#: What a sandbox may reach, and who may reach it (documentation fragment ``boundary``).
+BOUNDARY: Spec = {
+    "egress": {
+        "type": "dict",
+        "options": {
+            "kind": {
+                "type": "str",
+                "required": True,
+                "choices": ["no_network", "deny_all", "public_internet", "hosts", "allow_all"],
+            },
+            "except_cidrs": {"type": "list", "elements": "str"},
+            "hosts": {"type": "list", "elements": "raw"},
+            "dns": {
+                "type": "dict",
+                "options": {
+                    "namespace": {"type": "str"},
+                    "labels": {"type": "dict"},
+                    "addresses": {"type": "list", "elements": "str"},
+                },
+            },
+            "engine": {"type": "str", "default": "core", "choices": ["core", "cilium"]},
+            "name": {"type": "str"},
+            "profile": {
+                "type": "dict",
+                "options": {
+                    "key": {"type": "str", "default": "sandbox.users.io/egress-profile", "no_log": False},
+                    "value": {"type": "str", "required": True},
+                },
+            },
+            "verify": {"type": "str", "default": "union", "choices": ["union", "named_object"]},
+        },
+    },
+    "ingress": {"type": "raw"},
+    "network_probe": {"type": "bool", "default": False},
+}
+
 SANDBOX: Spec = {
     **ACCESS,
     **AGENT,
+    **BOUNDARY,
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "name": {"type": "str"},
     "names": {"type": "list", "elements": "str"},
@@ -51,7 +88,10 @@ SANDBOX: Spec = {
     "labels": {"type": "dict"},
     "pod_labels": {"type": "dict"},
     "ttl": {"type": "str", "default": "1h"},
+    "release_on_end": {"type": "bool", "default": False},
     "ready_timeout": {"type": "str", "default": "60s"},
+    "wait_for_template": {"type": "bool", "default": False},
+    "on_stale": {"type": "str", "default": "ignore", "choices": ["ignore", "report", "refuse"]},
     "wait": {"type": "bool", "default": False},
     "wait_timeout": {"type": "str", "default": "60s"},
 }
@@ -67,6 +107,22 @@ SANDBOX_EXEC: Spec = {
     "stdin": {"type": "str"},
     "timeout": {"type": "str"},
     "max_output": {"type": "int", "default": 1048576},
+    "detach": {"type": "bool", "default": False},
+    "attach": {
+        "type": "dict",
+        "options": {
+            "id": {"type": "str", "required": True},
+            "offset": {"type": "int", "default": 0},
+            "cancel": {"type": "bool", "default": False},
+        },
+    },
+}
+
+SANDBOX_LEASE: Spec = {
+    **ACCESS,
+    "name": {"type": "str", "required": True},
+    "remaining": {"type": "str", "required": True},
+    "uid": {"type": "str"},
 }
 
 SANDBOX_INFO: Spec = {
@@ -76,7 +132,63 @@ SANDBOX_INFO: Spec = {
     "query": {"type": "str"},
 }
 
+WORKSPACE: Spec = {
+    **ACCESS,
+    **AGENT,
+    **BOUNDARY,
+    "state": {"type": "str", "default": "running", "choices": ["running", "suspended", "absent"]},
+    "workspace_id": {"type": "str", "required": True},
+    "template": {"type": "str"},
+    "holder_epoch": {"type": "int"},
+    "refresh": {"type": "bool", "default": False},
+    "on_stale": {"type": "str", "default": "refuse", "choices": ["ignore", "report", "refuse"]},
+    "labels": {"type": "dict"},
+    "pod_labels": {"type": "dict"},
+    "ttl": {"type": "str"},
+    "flush": {"type": "bool", "default": True},
+    "quiesce": {"type": "bool", "default": False},
+    "delete_disk": {"type": "bool", "default": False},
+    "resource_version": {"type": "str"},
+    "ready_timeout": {"type": "str", "default": "60s"},
+    "wait": {"type": "bool", "default": False},
+    "wait_timeout": {"type": "str", "default": "60s"},
+}
+
+WORKSPACE_INFO: Spec = {
+    **ACCESS,
+    "workspace_id": {"type": "str"},
+    "label_selector": {"type": "str"},
+}
+
 CAPACITY_INFO: Spec = {
     **ACCESS,
     "warm_pool": {"type": "str", "required": True},
+}
+
+BOUNDARY_CHECK: Spec = {
+    **ACCESS,
+    **AGENT,
+    **BOUNDARY,
+    "name": {"type": "str"},
+    "pod": {"type": "str"},
+    "warm_pool": {"type": "str"},
+    "template": {"type": "str"},
+    "labels": {"type": "dict"},
+    "label_selector": {"type": "str"},
+    "pod_labels": {"type": "dict"},
+    "manifests": {"type": "list", "elements": "raw"},
+    "required_sources": {
+        "type": "list",
+        "elements": "str",
+        "choices": [
+            "AdminNetworkPolicy",
+            "BaselineAdminNetworkPolicy",
+            "CiliumClusterwideNetworkPolicy",
+            "ClusterNetworkPolicy",
+        ],
+    },
+    "peer_namespaces": {"type": "list", "elements": "str"},
+    "matrix": {"type": "bool", "default": False},
+    "probe_timeout": {"type": "str", "default": "30s"},
+    "fail": {"type": "bool", "default": True},
 }

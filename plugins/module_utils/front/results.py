@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ..boundary import verdict as boundary_verdict
+from ..lifecycle.boundaries import UNVERIFIED, Proven
 from ..lifecycle.inventory import Standing
 from ..lifecycle.matching import timestamp
 from ..lifecycle.request import Acquired, Verdict
@@ -22,6 +24,7 @@ def sandbox_result(acquired: Acquired) -> dict[str, t.Any]:
         "pod": acquired.pod,
         "address": {"host": acquired.agent.host, "port": acquired.agent.port},
         "warm": acquired.warm,
+        "stale": acquired.stale,
         "labels": dict(acquired.labels),
         "expires_at": timestamp(acquired.expires_at) if acquired.expires_at else None,
         "timings": dict(acquired.timings),
@@ -41,9 +44,24 @@ def verdict_result(verdict: Verdict) -> dict[str, t.Any]:
             "uid": probed.uid,
             "seccomp": probed.seccomp,
         },
-        "egress": verdict.egress,
-        "ingress": verdict.ingress,
+        "egress": _egress(verdict.boundary),
+        "ingress": UNVERIFIED if verdict.boundary.ingress is None else boundary_result(verdict.boundary.ingress),
+        "network_probe": verdict.network.as_dict() if verdict.network is not None else None,
     }
+
+
+def _egress(boundary: Proven) -> str | dict[str, t.Any]:
+    if boundary.policy is None:
+        return UNVERIFIED
+    named = {"policy": boundary.policy}
+    return named if boundary.egress is None else {**named, **boundary_result(boundary.egress)}
+
+
+def boundary_result(verdict: boundary_verdict.Verdict) -> dict[str, t.Any]:
+    """A verdict on one direction as the task returns it, without the pod's name."""
+    shown = ("holds", "request", "policies", "isolated_by", "notes", "unread")
+    whole = verdict.as_dict()
+    return {key: list(whole[key]) if isinstance(whole[key], tuple) else whole[key] for key in shown}
 
 
 def standing_result(standing: Standing) -> dict[str, t.Any]:

@@ -20,6 +20,33 @@ Params = dict[str, t.Any]
 Result = dict[str, t.Any]
 
 
+class KeeperConnection(t.Protocol):
+    """What one task says to the lease keeper of its play. Every call raises SandboxError when that is gone."""
+
+    def __enter__(self) -> t.Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def hold(self, leases: t.Sequence[dict[str, t.Any]]) -> t.Collection[str]:
+        """Hand leases over; the uids of those that are released at the end."""
+
+    def leave(self, namespace: str, names: t.Collection[str]) -> None:
+        """These are about to be released."""
+
+    def stay(self, namespace: str, names: t.Collection[str]) -> None:
+        """These could not be released."""
+
+    def forget(self, namespace: str, names: t.Collection[str]) -> None:
+        """These are released."""
+
+
+class Keeper(t.Protocol):
+    """The lease keeper of a play."""
+
+    def open(self, options: t.Mapping[str, t.Any], environ: t.Mapping[str, str]) -> KeeperConnection:
+        """A connection for a task with these access options."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Context:
     """How a verb is run.
@@ -27,10 +54,12 @@ class Context:
     Attributes:
         check_mode: say what would happen, change nothing.
         environ: the environment with the task's ``environment:``; an action plugin's process does not have that.
+        keeper: the lease keeper of the play, or None; only an action plugin has one.
     """
 
     check_mode: bool
     environ: t.Mapping[str, str] = dataclasses.field(repr=False)
+    keeper: Keeper | None = dataclasses.field(default=None, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import typing as t
 
 from ..cluster.client import Client
@@ -12,14 +13,18 @@ from ..cluster.errors import SandboxError
 from ..cluster.resources import Body, ObjectRef
 from ..cluster.shared_watch import SharedWatch
 from ..cluster.watch import follow
-from ..guest.agent import Agent, AgentAddress
+from ..guest.agent import Agent
 from ..guest.privileges import Privileges, probe_privileges
-from .address import agent_address
-from .binding import BoundPod, bind_pod
+from .address import Bound, agent_address, reach
+from .binding import bind_pod
 from .diagnosis import explain, not_ready
+from .late import until_template
+from .network_probe import places_near, probe_network
 from .ownership import OwnedObject
 from .paths import Path, path_for
 from .request import Acquired, AcquireRequest, Verdict
+from .staleness import refuse_stale
+from .verification import Verification
 
 #: The most that the privilege probe may take: it reads one pseudo-file over a path that is up.
 PROBE_SECONDS = 15.0
@@ -41,12 +46,20 @@ def acquire(client: Client, request: AcquireRequest) -> Acquired:
     Raises:
         AcquireError: with a reason; see its class.
         ClaimMismatchError: another one has the name; nothing was changed.
+        StaleError: it is older than its template, and that is refused.
         PrivilegeError: the pod has a capability, or can gain one.
+        BoundaryError: the pod reaches, or is reached by, more than was asked for.
+        PolicyError: a policy that selects the pod is malformed.
         GuestError: no agent, or none that answers, behind the port.
         ApiError: an answer of the API server that is none of the acquire reasons.
     """
     deadline = Deadline(request.ready_timeout, client.clock)
-    return Acquire(client, request, path_for(client, request, deadline), deadline).run()
+    with Verification(client, request, deadline) as verification:
+        return until_template(
+            request,
+            deadline,
+            lambda: Acquire(client, request, path_for(client, request, deadline), deadline, verification).run(),
+        )
 
 
 class Acquire:
@@ -56,7 +69,9 @@ class Acquire:
         client, request: as for ``acquire``.
         path: what is made and read on the way, a claim or a Sandbox.
         deadline: bounds everything up to the bound pod; others may share it.
+        verification: proves the boundary; others may share it.
         watch: a watch that follows the claims of one batch, or None for a watch of its own.
+        turn: entered while requests are made, and left while the controller is waited for.
     """
 
     def __init__(
@@ -65,36 +80,50 @@ class Acquire:
         request: AcquireRequest,
         path: Path,
         deadline: Deadline,
+        verification: Verification,
         watch: SharedWatch | None = None,
+        turn: contextlib.AbstractContextManager[object] | None = None,
     ) -> None:
         self.client = client
         self.request = request
         self.path = path
         self.deadline = deadline
+        self.verification = verification
         self.watch = watch
-        self.owned = OwnedObject(client, path, batch=watch.batch if watch else None)
+        self.turn = turn or contextlib.nullcontext()
+        self.owned = self._nothing_yet()
         self.timings: dict[str, float] = {}
         self._stage_began = 0.0
 
     def run(self) -> Acquired:
-        """The whole of it; see ``acquire``."""
+        """The whole of it; see ``acquire``. After a failure it may be run again."""
+        self.owned = self._nothing_yet()
         self._stage_began = self.deadline.elapsed()
         try:
-            body = self.owned.create(self.deadline)
+            with self.turn:
+                self._prove_planned()
+                body = self.owned.create(self.deadline)
+            self.verification.begin()
             self._stage_ended("claim")
             body, sandbox = self._wait_until_bound(body)
             self._stage_ended("ready")
-            pod = self._bind(sandbox)
-            address = self._address(sandbox, pod)
-            self._stage_ended("bind")
-            privileges = self._probe(address, pod)
-            self._stage_ended("probe")
+            with self.turn:
+                bound = self._bind(sandbox)
+                stale = self._is_stale(body, sandbox)
+                self._stage_ended("bind")
+                bound, privileges = self._probe(sandbox, bound)
+                self._stage_ended("probe")
+                verdict = self._prove(bound, privileges)
+                self._stage_ended("boundary")
         except BaseException as error:
             leftover = self.owned.take_back()
             if not isinstance(error, SandboxError):
                 raise
             raise self._reported(error, leftover) from error
-        return self._acquired(body, sandbox, pod, address, privileges)
+        return self._acquired(body, sandbox, bound, verdict, stale)
+
+    def _nothing_yet(self) -> OwnedObject:
+        return OwnedObject(self.client, self.path, batch=self.watch.batch if self.watch else None)
 
     def _wait_until_bound(self, body: Body) -> tuple[Body, str]:
         latest = body
@@ -111,23 +140,50 @@ class Acquire:
             return self.watch.states(self.path.ref, body, self.deadline)
         return follow(self.client, self.path.ref, self.deadline, known=body)
 
-    def _bind(self, sandbox: str) -> BoundPod:
-        return bind_pod(
+    def _bind(self, sandbox: str) -> Bound:
+        request = self.request
+        pod = bind_pod(
             self.client,
-            self.request.namespace,
+            request.namespace,
             sandbox,
             self.deadline,
-            labels=self.request.pod_labels,
-            need_ip=self.request.agent_address == "pod_ip",
+            labels=request.pod_labels,
+            need_ip=request.agent_address == "pod_ip",
         )
+        port, mode = request.agent_port, request.agent_address
+        return Bound(pod, agent_address(self.client, request.namespace, sandbox, pod, port, mode, self.deadline))
 
-    def _address(self, sandbox: str, pod: BoundPod) -> AgentAddress:
-        port, mode = self.request.agent_port, self.request.agent_address
-        return agent_address(self.client, self.request.namespace, sandbox, pod, port, mode, self.deadline)
+    def _is_stale(self, body: Body, sandbox: str) -> bool | None:
+        if self.request.on_stale == "ignore":
+            return None
+        drift = self.path.drift(self.client, body, sandbox, self.deadline)
+        if self.request.on_stale == "refuse":
+            refuse_stale(self.path.ref, drift)
+        return bool(drift)
 
-    def _probe(self, address: AgentAddress, pod: BoundPod) -> Privileges:
-        clock = Deadline(min(self.request.ready_timeout, PROBE_SECONDS), self.client.clock)
-        return probe_privileges(Agent(address), clock, f"Pod {self.request.namespace}/{pod.name}")
+    def _probe(self, sandbox: str, bound: Bound) -> tuple[Bound, Privileges]:
+        def probe(latest: Bound, clock: Deadline) -> Privileges:
+            return probe_privileges(Agent(latest.agent), clock, f"Pod {self.request.namespace}/{latest.pod.name}")
+
+        seconds = min(self.request.ready_timeout, PROBE_SECONDS)
+        clock = Deadline(seconds, self.client.clock, cancellation=self.deadline.cancellation)
+        return reach(bound, lambda: self._bind(sandbox), probe, clock, self.deadline)
+
+    def _prove_planned(self) -> None:
+        """Refuse a boundary that will not hold before anything is made, where the pod is known by then."""
+        planned = self.path.planned_pod()
+        if planned is not None:
+            self.verification.prove(planned)
+
+    def _prove(self, bound: Bound, privileges: Privileges) -> Verdict:
+        boundary = self.verification.prove(bound.pod.body)
+        egress = self.request.egress
+        if egress is None or not self.request.network_probe:
+            return Verdict(privileges, boundary)
+        places = places_near(self.client, bound.pod.body, self.request.agent_port, self.deadline)
+        subject = f"Pod {self.request.namespace}/{bound.pod.name}"
+        network = probe_network(Agent(bound.agent), egress.request, self.deadline, subject, places)
+        return Verdict(privileges, boundary, network)
 
     def _stage_ended(self, stage: str) -> None:
         now = self.deadline.elapsed()
@@ -141,24 +197,23 @@ class Acquire:
             reported.leftover = str(self.path.ref)
         return reported
 
-    def _acquired(
-        self, body: Body, sandbox: str, pod: BoundPod, address: AgentAddress, privileges: Privileges
-    ) -> Acquired:
+    def _acquired(self, body: Body, sandbox: str, bound: Bound, verdict: Verdict, stale: bool | None) -> Acquired:
         return Acquired(
             name=self.path.ref.name,
             namespace=self.path.ref.namespace,
             uid=str(body["metadata"]["uid"]),
             sandbox=sandbox,
-            pod=pod.name,
-            pod_ip=pod.ip,
-            agent=address,
+            pod=bound.pod.name,
+            pod_ip=bound.pod.ip,
+            agent=bound.agent,
             # The controller names a Sandbox that it starts for a claim like the claim; a pool's keeps its own name.
             warm=sandbox != self.path.ref.name,
-            labels=dict(pod.labels),
+            labels=dict(bound.pod.labels),
             expires_at=self.path.expires_at(body),
             timings={**self.timings, "total": round(self.deadline.elapsed() * 1000, 1)},
-            verdict=Verdict(privileges=privileges),
+            verdict=verdict,
             created=self.owned.created,
+            stale=stale,
         )
 
 
@@ -176,6 +231,10 @@ def would_acquire(client: Client, request: AcquireRequest) -> tuple[ObjectRef, B
     deadline = Deadline(request.ready_timeout, client.clock)
     path = path_for(client, request, deadline)
     try:
+        planned = path.planned_pod()
+        if planned is not None:
+            with Verification(client, request, deadline) as verification:
+                verification.prove(planned)
         return path.ref, OwnedObject(client, path).preview(deadline)
     except SandboxError as error:
         raise explain(error, path.ref) from error

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""Acquiring many at once: a bounded number of threads, one watch, and one outcome for each."""
+"""Acquiring many at once: a bounded number of requests, one watch, and one outcome for each."""
 
 from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import threading
 import typing as t
 
 from ..cluster.client import Client
@@ -15,15 +16,22 @@ from ..cluster.resources import CLAIM, SANDBOX, ObjectRef
 from ..cluster.shared_watch import SharedWatch
 from ..cluster.transport import POOL_SIZE
 from .acquire import Acquire
+from .late import until_template
 from .paths import paths_for
 from .releases import release_all
 from .request import Acquired, AcquireRequest
+from .verification import Verification
 
 #: The most sandboxes of one call; more is several calls, or a mistake.
 MAXIMUM_COUNT = 1000
 
+#: The most that wait for the controller at the same time: each is a thread, which costs little while it waits.
+WAITING = 256
+
 #: How an acquire fails whose deadline was called off: nothing that it waits for, and no request, has any time left.
-_CALLED_OFF = frozenset({"not-ready", "api-timeout", "api-unreachable"})
+_CALLED_OFF = frozenset(
+    {"called-off", "not-ready", "api-timeout", "api-unreachable", "agent-timeout", "agent-unreachable"}
+)
 
 OnFailure = t.Literal["release_all", "keep"]
 
@@ -77,14 +85,38 @@ def acquire_many(
     """
     requests = numbered(request, count)
     deadline = Deadline(request.ready_timeout, client.clock)
-    paths = paths_for(client, requests, deadline)
-    with SharedWatch(client, paths[0].ref.kind, request.namespace, deadline) as watch:
-        acquires = [Acquire(client, one, path, deadline, watch) for one, path in zip(requests, paths, strict=True)]
+    paths = until_template(request, deadline, lambda: paths_for(client, requests, deadline))
+    with (
+        Verification(client, request, deadline) as verification,
+        SharedWatch(client, paths[0].ref.kind, request.namespace, deadline) as watch,
+    ):
+        turn = _Turn(deadline)
+        acquires = [
+            Acquire(client, one, path, deadline, verification, watch, turn)
+            for one, path in zip(requests, paths, strict=True)
+        ]
         outcomes = _run(client, request, acquires, deadline, watch, on_failure)
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     if failed:
         raise _partial(outcomes, failed)
     return [outcome.acquired for outcome in outcomes if outcome.acquired is not None]
+
+
+class _Turn:
+    """As many at a time as there are connections; none once the whole is called off."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+        self._free = threading.Semaphore(POOL_SIZE)
+
+    def __enter__(self) -> None:
+        self._free.acquire()
+        if self._deadline.cancelled:
+            self._free.release()
+            raise SandboxError("It was called off.", reason="called-off", retryable=True)
+
+    def __exit__(self, *_: object) -> None:
+        self._free.release()
 
 
 def numbered(request: AcquireRequest, count: int) -> list[AcquireRequest]:
@@ -108,7 +140,7 @@ def _run(
     watch: SharedWatch,
     on_failure: OnFailure,
 ) -> list[Outcome]:
-    with concurrent.futures.ThreadPoolExecutor(min(len(acquires), POOL_SIZE), "namzu-acquire") as threads:
+    with concurrent.futures.ThreadPoolExecutor(min(len(acquires), WAITING), "namzu-acquire") as threads:
         running: dict[concurrent.futures.Future[Outcome], Acquire] = {}
         try:
             for one in acquires:
@@ -134,7 +166,7 @@ def _run(
 
 def _outcome(one: Acquire) -> Outcome:
     try:
-        return Outcome(one.path.ref.name, acquired=one.run())
+        return Outcome(one.path.ref.name, acquired=until_template(one.request, one.deadline, one.run))
     except SandboxError as error:
         if one.deadline.cancelled and error.reason in _CALLED_OFF and error.leftover is None:
             error = _called_off(one.path.ref, "it was called off, because another one failed")

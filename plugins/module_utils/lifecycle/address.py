@@ -5,26 +5,44 @@
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import GoneError
 from ..cluster.portforward import open_port
 from ..cluster.resources import CLAIM, POD, SANDBOX, Body, ObjectRef
-from ..cluster.retry import retry
+from ..cluster.retry import pause, retry
+from ..cluster.watch import LAST_MOMENT
 from ..guest.agent import AgentAddress
+from ..guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
 from .binding import BoundPod, bind_pod
 from .claim import bound_sandbox, refuse_decided
 from .direct import is_ready
 from .errors import AcquireError
 from .request import AddressMode
 
+#: The share of the probe's clock after which a pod that has not answered yet is looked up anew: a packet to an address
+#: that has no pod any more may get no reply at all.
+FIRST_SHARE = 1 / 3
+
+Result = t.TypeVar("Result")
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """A live pod, and its agent's address as it was when the pod was read."""
+
+    pod: BoundPod
+    agent: AgentAddress
+
 
 @dataclasses.dataclass(frozen=True)
 class Located:
-    """A sandbox that is held already, and where its agent answers now."""
+    """A sandbox that is held already, and where its agent answers now; ``uid`` is the claim's or the Sandbox's."""
 
     name: str
+    uid: str
     sandbox: str
     pod: str
     agent: AgentAddress
@@ -49,7 +67,8 @@ def locate(client: Client, namespace: str, name: str, *, port: int, mode: Addres
             next_step="Run namzu.sandbox.sandbox with this name first; it waits and says what is missing.",
         )
     pod = bind_pod(client, namespace, sandbox, deadline, labels={}, need_ip=mode == "pod_ip")
-    return Located(name, sandbox, pod.name, agent_address(client, namespace, sandbox, pod, port, mode, deadline))
+    agent = agent_address(client, namespace, sandbox, pod, port, mode, deadline)
+    return Located(name, body["metadata"]["uid"], sandbox, pod.name, agent)
 
 
 def _held(client: Client, namespace: str, name: str, deadline: Deadline) -> tuple[ObjectRef, Body]:
@@ -79,6 +98,52 @@ def agent_address(
         )
     host = pod.ip if mode == "pod_ip" else _service_name(client, namespace, sandbox, deadline)
     return AgentAddress(str(host), port, pod.uid)
+
+
+def reach(
+    bound: Bound,
+    bind: t.Callable[[], Bound],
+    probe: t.Callable[[Bound, Deadline], Result],
+    clock: Deadline,
+    deadline: Deadline,
+) -> tuple[Bound, Result]:
+    """Probe the agent of a pod; when it cannot be reached there, look where the pod is now, and probe again.
+
+    A pod may be replaced after it was read, its name may not be in the DNS yet, and its agent may not listen yet. For
+    use before a sandbox is handed out: another pod is bound anew here, and after that it would be another sandbox.
+
+    Args:
+        bound: the pod as it was read.
+        bind: reads it anew.
+        probe: is given a pod and the time that it may take; fit to be repeated.
+        clock: bounds the probes.
+        deadline: bounds the reads.
+
+    Returns:
+        The pod that has answered, and what the probe returned.
+
+    Raises:
+        What the last probe raised, or what kept the pod from being read.
+    """
+    attempt = 0
+    while True:
+        limit = _share(clock) if attempt == 0 else clock
+        try:
+            return bound, probe(bound, limit)
+        except (GuestUnreachableError, GuestTimeoutError, GuestUnauthorizedError) as error:
+            wait = pause(attempt)
+            if wait >= min(clock.remaining(), deadline.remaining() - LAST_MOMENT):
+                raise
+            clock.sleep(wait)
+            latest = bind()
+            if isinstance(error, GuestUnauthorizedError) and latest.pod.uid == bound.pod.uid:
+                raise
+            bound = latest
+            attempt += 1
+
+
+def _share(clock: Deadline) -> Deadline:
+    return Deadline(clock.remaining() * FIRST_SHARE, clock.clock, cancellation=clock.cancellation)
 
 
 def _service_name(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> str:

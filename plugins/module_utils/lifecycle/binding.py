@@ -22,12 +22,13 @@ _FINAL_PHASES = ("Succeeded", "Failed")
 
 @dataclasses.dataclass(frozen=True)
 class BoundPod:
-    """A live pod. Its uid is the agent's bind token, so no text form shows it."""
+    """A live pod. Its uid is the agent's bind token, so no text form shows it, nor the object that has it."""
 
     name: str
     uid: str = dataclasses.field(repr=False)
     ip: str | None
     labels: t.Mapping[str, str]
+    body: Body = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
 
 def bind_pod(
@@ -100,6 +101,7 @@ def _bound(pod: Body) -> BoundPod:
         uid=str(metadata["uid"]),
         ip=(pod.get("status") or {}).get("podIP") or None,
         labels=metadata.get("labels") or {},
+        body=pod,
     )
 
 

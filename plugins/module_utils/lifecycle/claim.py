@@ -10,14 +10,19 @@ from __future__ import annotations
 import datetime
 import typing as t
 
-from ..cluster.resources import ACQUIRE_ID_ANNOTATION, BATCH_LABEL, CLAIM, Body, ObjectRef, condition
+from ..cluster.resources import Body, ObjectRef, condition
 from .errors import AcquireError
-from .matching import label_differences, life_differences, refuse_mismatch, timestamp
+from .making import Making
+from .matching import label_differences, life_differences, refuse_mismatch
 from .request import AcquireRequest
 
 #: Ready reasons with which the controller has decided; every other one is a delay. Measured on agent-sandbox v0.5.6 by
 #: making the claims that cause them (tests/integration/test_acquire_failures.py).
 TERMINAL_REASONS = frozenset({"WarmPoolNotFound", "TemplateNotFound", "InvalidMetadata", "EnvVarsInjectionRejected"})
+
+#: How the controller words a pod label that the template has already, with another value. It arrives as a
+#: ``ReconcilerError``, which it tries again and again, and nothing but an edit of either side changes it.
+_METADATA_CONFLICT = "metadata override conflict"
 
 #: Ready reasons of a claim whose lease has ended.
 EXPIRED_REASONS = frozenset({"ClaimExpired", "SandboxExpired"})
@@ -35,32 +40,18 @@ _NEXT_STEPS = {
     "TemplateNotFound": "Create the SandboxTemplate that the pool names (role namzu.sandbox.template).",
     "InvalidMetadata": "Pod labels need a domain of the controller's allowed label domains "
     "(default sandbox.users.io; the file /etc/sandbox-config/allowed-label-domains replaces it).",
+    "ReconcilerError": "Leave the label out of pod_labels, or take it out of the template.",
     "EnvVarsInjectionRejected": "Put environment variables into the template; a claim carries none.",
 }
 
 
-def claim_body(
-    request: AcquireRequest, ref: ObjectRef, acquire_id: str, now: datetime.datetime, batch: str | None = None
-) -> Body:
+def claim_body(making: Making) -> Body:
     """A pristine claim: pool, lease, labels. ``env`` or ``volumeClaimTemplates`` would force a cold start."""
-    spec: Body = {
-        "warmPoolRef": {"name": request.warm_pool},
-        "lifecycle": {
-            "shutdownTime": timestamp(now + datetime.timedelta(seconds=request.ttl)),
-            "shutdownPolicy": "Delete",
-        },
-    }
+    request = making.request
+    spec: Body = {"warmPoolRef": {"name": request.warm_pool}, "lifecycle": making.lease}
     if request.pod_labels:
         spec["additionalPodMetadata"] = {"labels": dict(request.pod_labels)}
-    metadata: Body = {
-        "name": ref.name,
-        "namespace": ref.namespace,
-        "annotations": {ACQUIRE_ID_ANNOTATION: acquire_id},
-    }
-    labels = {**request.labels, **({BATCH_LABEL: batch} if batch else {})}
-    if labels:
-        metadata["labels"] = labels
-    return {"apiVersion": CLAIM.api_version, "kind": CLAIM.name, "metadata": metadata, "spec": spec}
+    return making.body(spec)
 
 
 def bound_sandbox(claim: Body) -> str | None:
@@ -74,6 +65,12 @@ def named_sandbox(claim: Body) -> str | None:
     """The Sandbox that the claim's status names, Ready or not."""
     name = ((claim.get("status") or {}).get("sandbox") or {}).get("name")
     return str(name) if name else None
+
+
+def is_rejected(ready: Body) -> bool:
+    """Whether a Ready condition is a decision against the claim, which no waiting changes."""
+    decided = ready.get("reason") in TERMINAL_REASONS or _METADATA_CONFLICT in str(ready.get("message"))
+    return decided and ready.get("status") == "False"
 
 
 def refuse_decided(body: Body, ref: ObjectRef) -> None:
@@ -91,7 +88,7 @@ def refuse_decided(body: Body, ref: ObjectRef) -> None:
     if reason in DEAD_REASONS:
         text, kind = f"{ref} cannot be used: {DEAD_REASONS[reason]} ({reason}: {words}).", "not-ready"
         step = "Look at the log of its pod, and at the command in the template."
-    elif reason in TERMINAL_REASONS | EXPIRED_REASONS:
+    elif is_rejected(ready) or reason in EXPIRED_REASONS:
         text, kind = f"The controller refused {ref} with {reason}: {words}.", "claim-rejected"
         step = _NEXT_STEPS.get(reason, "Release it, then acquire again.")
     else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 
 from ..cluster.client import Client
-from ..cluster.deadline import Deadline
+from ..cluster.deadline import Cancellation, Deadline
 from ..cluster.errors import ApiUnreachableError, CredentialError, SandboxError, UnavailableError
 from ..cluster.resources import POD, Body, ObjectRef, condition
 from .claim import named_sandbox
@@ -34,13 +34,13 @@ def not_ready(
     ``sandbox`` names the Sandbox whose pod is asked; without it the claim's status does.
     """
     ready = condition(body, "Ready")
-    words = f"{ready.get('reason')}: {ready.get('message')}" if ready else "the controller wrote no status"
+    words = f"{ready.get('reason')}: {ready.get('message')}" if ready else "the controller has not answered (no status)"
     message = str(ready.get("message") or "")
     reason, detail, retryable, next_step = "not-ready", words, True, _NOT_READY_STEP
     if any(quota in message for quota in _QUOTA_WORDS):
         reason, next_step = "quota", _QUOTA_STEP
     else:
-        said = _ask_pod(client, ref.namespace, sandbox or named_sandbox(body))
+        said = _ask_pod(client, ref.namespace, sandbox or named_sandbox(body), deadline.cancellation)
         if said is not None:
             reason, detail, retryable, next_step = said.reason, said.words, said.retryable, said.next_step
     return AcquireError(
@@ -91,11 +91,12 @@ def pod_complaint(pod: Body) -> Complaint | None:
     return None
 
 
-def _ask_pod(client: Client, namespace: str, sandbox: str | None) -> Complaint | None:
+def _ask_pod(client: Client, namespace: str, sandbox: str | None, cancellation: Cancellation) -> Complaint | None:
     if sandbox is None:
         return None
+    limit = Deadline(DIAGNOSIS_SECONDS, client.clock, cancellation=cancellation)
     try:
-        return pod_complaint(client.get(POD.ref(namespace, sandbox), Deadline(DIAGNOSIS_SECONDS, client.clock)))
+        return pod_complaint(client.get(POD.ref(namespace, sandbox), limit))
     except SandboxError:
         return None  # the failure that is being explained stays the one that is reported
 

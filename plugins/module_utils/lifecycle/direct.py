@@ -17,8 +17,7 @@ from ..cluster.deadline import Deadline
 from ..cluster.errors import SandboxError
 from ..cluster.resources import (
     ACQUIRE_ID_ANNOTATION,
-    BATCH_LABEL,
-    SANDBOX,
+    POD,
     TEMPLATE,
     TEMPLATE_LABEL,
     Body,
@@ -26,8 +25,12 @@ from ..cluster.resources import (
     condition,
 )
 from ..cluster.retry import retry
-from .matching import label_differences, life_differences, refuse_mismatch, timestamp
+from .making import Making
+from .matching import label_differences, life_differences, refuse_mismatch
 from .request import AcquireRequest
+
+#: On a pod: the hash of its Sandbox's name.
+NAME_HASH_LABEL = "agents.x-k8s.io/sandbox-name-hash"
 
 
 class TemplateError(SandboxError):
@@ -76,33 +79,17 @@ def _is_pod_template(body: Body) -> bool:
     return labelled and isinstance(body.get("spec"), dict)
 
 
-def sandbox_body(
-    request: AcquireRequest,
-    ref: ObjectRef,
-    template: Template,
-    acquire_id: str,
-    now: datetime.datetime,
-    batch: str | None = None,
-) -> Body:
+def sandbox_body(making: Making, template: Template) -> Body:
     """The Sandbox to make. ``service`` is on, as without it only an address that changes on a resume is left."""
     spec: Body = {
         "operatingMode": "Running",
         "service": True,
-        "shutdownTime": timestamp(now + datetime.timedelta(seconds=request.ttl)),
-        "shutdownPolicy": "Delete",
-        "podTemplate": pod_template(template, request),
+        **making.lease,
+        "podTemplate": pod_template(template, making.request),
     }
     if template.volume_claim_templates is not None:
         spec["volumeClaimTemplates"] = template.volume_claim_templates
-    metadata: Body = {
-        "name": ref.name,
-        "namespace": ref.namespace,
-        "annotations": {ACQUIRE_ID_ANNOTATION: acquire_id},
-    }
-    labels = {**request.labels, **({BATCH_LABEL: batch} if batch else {})}
-    if labels:
-        metadata["labels"] = labels
-    return {"apiVersion": SANDBOX.api_version, "kind": SANDBOX.name, "metadata": metadata, "spec": spec}
+    return making.body(spec)
 
 
 def pod_template(template: Template, request: AcquireRequest) -> Body:
@@ -113,6 +100,22 @@ def pod_template(template: Template, request: AcquireRequest) -> Body:
     if request.runtime_class is not None:
         spec["runtimeClassName"] = request.runtime_class
     return {**template.pod_template, "metadata": {**metadata, "labels": labels}, "spec": spec}
+
+
+def planned_pod(template: Template, request: AcquireRequest, ref: ObjectRef) -> Body:
+    """The pod that the controller will make, as far as policies can see it; it is named like its Sandbox."""
+    planned = pod_template(template, request)
+    labels = {**planned["metadata"]["labels"], NAME_HASH_LABEL: name_hash(ref.name)}
+    metadata = {"name": ref.name, "namespace": ref.namespace, "labels": labels}
+    return {"apiVersion": POD.api_version, "kind": POD.name, "metadata": metadata, "spec": planned["spec"]}
+
+
+def name_hash(name: str) -> str:
+    """A Sandbox's name as its pod's label has it: FNV-1a of 32 bits (agent-sandbox v0.5.6, ``NameHash``)."""
+    value = 0x811C9DC5
+    for byte in name.encode():
+        value = (value ^ byte) * 0x01000193 % (1 << 32)
+    return f"{value:08x}"
 
 
 def is_ready(sandbox: Body) -> bool:

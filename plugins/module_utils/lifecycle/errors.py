@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ..boundary.verdict import Verdict
 from ..cluster.errors import SandboxError
 
 
@@ -44,3 +45,40 @@ class ClaimMismatchError(SandboxError):
     """A claim of the wanted name stands there, and it is another than the one asked for; it was left alone."""
 
     reason = "conflict"
+
+
+class BoundaryError(SandboxError):
+    """The boundary that was asked for is not there, or more than it is open; the sandbox was not handed out.
+
+    Attributes:
+        direction: ``egress`` or ``ingress``.
+        verdict: the evidence, or None when there was nothing to judge.
+        probe: what was tried from inside, as plain data, or None.
+    """
+
+    reason = "boundary"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        direction: str,
+        verdict: Verdict | None = None,
+        probe: dict[str, t.Any] | None = None,
+        **common: t.Any,
+    ) -> None:
+        super().__init__(message, **common)
+        self.direction = direction
+        self.verdict = verdict
+        self.probe = probe
+
+    def fields(self) -> dict[str, t.Any]:
+        verdict = self.verdict
+        found = [] if verdict is None else [*verdict.findings, *verdict.undecided]
+        return {
+            **super().fields(),
+            "direction": self.direction,
+            "findings": [finding.as_dict() for finding in found],
+            "unread": [] if verdict is None else list(verdict.unread),
+            **({"network_probe": self.probe} if self.probe is not None else {}),
+        }

@@ -1,20 +1,23 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""A sandbox for as long as a block of a Python program runs."""
+"""A sandbox for as long as a block of a Python program runs, and its lease with it."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import ConflictError, GoneError, SandboxError
-from ..cluster.resources import CLAIM, SANDBOX
 from ..cluster.retry import retry
 from ..guest.agent import Agent
 from .acquire import acquire
+from .keeper import Keeper
+from .keeper_book import Entry
+from .lease import Lease, lease_of
 from .ownership import CLEANUP_SECONDS
 from .request import Acquired, AcquireRequest
 
@@ -26,21 +29,38 @@ class Held:
     Attributes:
         acquired: what the acquire found out about it.
         agent: runs programs in it.
+        kept: its lease, as the keeper has it.
     """
 
     acquired: Acquired
     agent: Agent
+    kept: Entry
+
+    @property
+    def expires_at(self) -> datetime.datetime | None:
+        """When it goes away if it is not renewed any more."""
+        return self.kept.lease.expires_at
+
+    def refuse_lost(self) -> None:
+        """Do nothing while the sandbox is ours.
+
+        Raises:
+            LeaseLostError: it has ended, was deleted or was replaced; what was in it is gone.
+        """
+        if self.kept.lost is not None:
+            raise self.kept.lost
 
 
 @contextlib.contextmanager
-def held(client: Client, request: AcquireRequest) -> t.Iterator[Held]:
-    """Acquire a sandbox, and release it at the end of the block, however that ends.
+def held(client: Client, request: AcquireRequest, keeper: Keeper | None = None) -> t.Iterator[Held]:
+    """Acquire a sandbox, renew its lease while the block runs, and release it at the end, however that ends.
 
     The release has a clock of its own. A sandbox that stood there already under the requested name is whoever's made
     it, and stays. An error of the block is never hidden by one of the release; that becomes a note on it.
 
     Args:
         client, request: as for ``acquire``.
+        keeper: renews the lease, beside others; None for one of its own, and a thread more.
 
     Yields:
         The sandbox and its agent.
@@ -50,29 +70,42 @@ def held(client: Client, request: AcquireRequest) -> t.Iterator[Held]:
     """
     acquired = acquire(client, request)
     subject = f"sandbox {acquired.namespace}/{acquired.name}"
+    lease = lease_of(acquired, request.ttl, direct_sandbox=request.template is not None)
     try:
-        yield Held(acquired, Agent(acquired.agent, subject=subject))
+        with _renewed(client, lease, keeper) as entry:
+            yield Held(acquired, Agent(acquired.agent, subject=subject), entry)
     except BaseException as error:
-        failure = _give_back(client, request, acquired)
+        failure = _give_back(client, lease, created=acquired.created)
         if failure is not None:
             error.add_note(f"{failure.leftover} could not be released: {failure}")
         raise
-    failure = _give_back(client, request, acquired)
+    failure = _give_back(client, lease, created=acquired.created)
     if failure is not None:
         raise failure
 
 
-def _give_back(client: Client, request: AcquireRequest, acquired: Acquired) -> SandboxError | None:
-    """Delete what the acquire made, and only that; None when it is gone."""
-    if not acquired.created:
-        return None
-    kind = SANDBOX if request.warm_pool is None else CLAIM
-    ref, deadline = kind.ref(acquired.namespace, acquired.name), Deadline(CLEANUP_SECONDS, client.clock)
+@contextlib.contextmanager
+def _renewed(client: Client, lease: Lease, keeper: Keeper | None) -> t.Iterator[Entry]:
+    if keeper is None:
+        with Keeper(clock=client.clock) as own:
+            yield own.hold(client, lease)
+        return
     try:
-        retry(deadline, lambda: client.delete(ref, deadline, uid=acquired.uid))
+        yield keeper.hold(client, lease)
+    finally:
+        keeper.let_go(lease.uid)
+
+
+def _give_back(client: Client, lease: Lease, *, created: bool) -> SandboxError | None:
+    """Delete what the acquire made, and only that; None when it is gone."""
+    if not created:
+        return None
+    deadline = Deadline(CLEANUP_SECONDS, client.clock)
+    try:
+        retry(deadline, lambda: client.delete(lease.ref, deadline, uid=lease.uid))
     except (GoneError, ConflictError):
         return None  # it has expired, and another one may have its name
     except SandboxError as error:
-        error.leftover = str(ref)
+        error.leftover = str(lease.ref)
         return error
     return None

@@ -13,30 +13,44 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.resources import CLAIM, LAUNCH_TYPE_LABEL, POD, SANDBOX, TEMPLATE_LABEL, WARM_POOL, Body, condition
+from ..cluster.resources import (
+    ACQUIRE_ID_ANNOTATION,
+    CLAIM,
+    LAUNCH_TYPE_LABEL,
+    POD,
+    SANDBOX,
+    TEMPLATE_LABEL,
+    WARM_POOL,
+    Body,
+    annotation,
+    condition,
+)
 from ..cluster.retry import retry
-from .claim import EXPIRED_REASONS, named_sandbox
+from .claim import DEAD_REASONS, EXPIRED_REASONS, is_rejected, named_sandbox
 from .diagnosis import pod_complaint
 
-Phase = t.Literal["ready", "pending", "suspended", "expired", "finished", "failed", "terminating"]
+StandingKind = t.Literal["claim", "direct", "foreign"]
+Phase = t.Literal["ready", "pending", "rejected", "suspended", "expired", "finished", "failed", "terminating"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-    """A sandbox that somebody holds: by a claim, or made directly.
+    """A sandbox that somebody holds: by a claim, made directly, or made by something else than an acquire.
 
     Attributes:
         name: of the claim, or of the direct Sandbox; with it the sandbox is used and released.
         namespace: where it is.
-        kind: ``claim`` or ``direct``.
+        kind: ``claim``, ``direct`` for a Sandbox that an acquire made from a template, or ``foreign`` for one that
+            neither an acquire nor a pool made, such as a workspace; the latter cannot be released by its name.
         uid: the uid of that object.
         labels: its labels.
         warm_pool, template: what it came from, as far as the objects say; None otherwise.
         sandbox, pod: the bound Sandbox and its pod, or None.
         pod_ip, node: where the pod runs, or None.
         warm: whether it came out of a pool; None while that is not known.
-        phase: ``ready``, ``pending``, ``suspended``, ``expired``, ``finished`` (its container ended with 0),
-            ``failed`` (with anything else) or ``terminating``.
+        phase: ``ready``, ``pending``, ``rejected`` (the controller has decided against it), ``suspended``, ``expired``,
+            ``finished`` (its container ended with 0), ``failed`` (otherwise, or a second pod is there) or
+            ``terminating``.
         reason, message: why it is not ready, in the words of the controller or of the pod; None for a ready one.
         created_at, expires_at: times in UTC; the latter None for one that does not expire.
         age, lease_left: the same in seconds from now; lease_left is 0 for an expired one and None without an expiry.
@@ -44,7 +58,7 @@ class Standing:
 
     name: str
     namespace: str
-    kind: t.Literal["claim", "direct"]
+    kind: StandingKind
     uid: str
     labels: t.Mapping[str, str]
     warm_pool: str | None
@@ -121,7 +135,7 @@ def _direct(sandbox: Body, pods: t.Mapping[str, Body], now: datetime.datetime) -
     pod_labels = ((spec.get("podTemplate") or {}).get("metadata") or {}).get("labels") or {}
     return _standing(
         sandbox,
-        "direct",
+        "direct" if annotation(sandbox, ACQUIRE_ID_ANNOTATION) else "foreign",
         _name(sandbox),
         pods.get(_name(sandbox)),
         now,
@@ -135,7 +149,7 @@ def _direct(sandbox: Body, pods: t.Mapping[str, Body], now: datetime.datetime) -
 
 def _standing(
     body: Body,
-    kind: t.Literal["claim", "direct"],
+    kind: StandingKind,
     sandbox: str | None,
     pod: Body | None,
     now: datetime.datetime,
@@ -187,7 +201,9 @@ def _phase(
         return "ready", None, None
     if reason == "SandboxSuspended":
         return "suspended", reason, message
-    if reason in ("PodSucceeded", "PodFailed"):
+    if is_rejected(ready):
+        return "rejected", reason, message
+    if reason in DEAD_REASONS:
         return ("finished" if reason == "PodSucceeded" else "failed"), reason, message
     complaint = pod_complaint(pod) if pod else None
     if complaint is not None:
@@ -196,7 +212,7 @@ def _phase(
 
 
 def _is_owned(sandbox: Body) -> bool:
-    """Whether a claim or a pool made it; the others were made directly."""
+    """Whether a claim or a pool made it; those of claims are listed with their claim."""
     owners = sandbox.get("metadata", {}).get("ownerReferences") or []
     return any(owner.get("kind") in (CLAIM.name, WARM_POOL.name) for owner in owners)
 

@@ -13,8 +13,9 @@ from ..cluster.deadline import Deadline
 from ..cluster.errors import InputError, SandboxError
 from ..cluster.resources import CLAIM, SANDBOX, TEMPLATE, TEMPLATE_LABEL, Body, ObjectRef
 from . import claim as claims
-from . import direct
+from . import direct, staleness
 from .diagnosis import explain
+from .making import Making
 from .request import AcquireRequest, fresh_name
 
 
@@ -43,6 +44,12 @@ class Path(t.Protocol):
     def expires_at(self, body: Body) -> datetime.datetime | None:
         """When it goes away by itself."""
 
+    def drift(self, client: Client, body: Body, sandbox: str, deadline: Deadline) -> list[str]:
+        """The fields in which it differs from its template as that is now."""
+
+    def planned_pod(self) -> Body | None:
+        """The pod that it will have, or None when the controller alone knows that."""
+
 
 @dataclasses.dataclass(frozen=True)
 class WarmPath:
@@ -52,7 +59,7 @@ class WarmPath:
     ref: ObjectRef
 
     def body(self, acquire_id: str, now: datetime.datetime, batch: str | None) -> Body:
-        return claims.claim_body(self.request, self.ref, acquire_id, now, batch)
+        return claims.claim_body(Making(self.request, self.ref, acquire_id, now, batch))
 
     def named(self, body: Body) -> str | None:
         return claims.named_sandbox(body)
@@ -69,6 +76,12 @@ class WarmPath:
     def expires_at(self, body: Body) -> datetime.datetime | None:
         return claims.expires_at(body)
 
+    def drift(self, client: Client, body: Body, sandbox: str, deadline: Deadline) -> list[str]:  # noqa: ARG002
+        return staleness.drift_of_member(client, self.ref.namespace, sandbox, deadline)
+
+    def planned_pod(self) -> Body | None:
+        return None
+
 
 @dataclasses.dataclass(frozen=True)
 class DirectPath:
@@ -79,7 +92,7 @@ class DirectPath:
     template: direct.Template
 
     def body(self, acquire_id: str, now: datetime.datetime, batch: str | None) -> Body:
-        return direct.sandbox_body(self.request, self.ref, self.template, acquire_id, now, batch)
+        return direct.sandbox_body(Making(self.request, self.ref, acquire_id, now, batch), self.template)
 
     def named(self, body: Body) -> str | None:  # noqa: ARG002 - a Sandbox leads to itself
         return self.ref.name
@@ -95,6 +108,14 @@ class DirectPath:
 
     def expires_at(self, body: Body) -> datetime.datetime | None:
         return direct.expires_at(body)
+
+    def drift(self, client: Client, body: Body, sandbox: str, deadline: Deadline) -> list[str]:  # noqa: ARG002
+        # The template has been read for this very acquire.
+        now = datetime.datetime.fromtimestamp(0, datetime.UTC)
+        return staleness.drift(body.get("spec") or {}, self.body("", now, None)["spec"])
+
+    def planned_pod(self) -> Body | None:
+        return direct.planned_pod(self.template, self.request, self.ref)
 
 
 def path_for(client: Client, request: AcquireRequest, deadline: Deadline) -> Path:

@@ -13,6 +13,8 @@ import uuid
 from ..cluster.errors import InputError
 from ..guest.agent import AgentAddress
 from ..guest.privileges import Privileges
+from .boundaries import EgressBoundary, IngressBoundary, Proven, Unverified, one_engine
+from .network_probe import NetworkProbe
 
 #: Sources: the reference's defaults for lease, readiness and agent port.
 DEFAULT_TTL = 3600.0
@@ -35,6 +37,7 @@ _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 AddressMode = t.Literal["service", "pod_ip", "port_forward"]
+OnStale = t.Literal["ignore", "report", "refuse"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +56,12 @@ class AcquireRequest:
         ready_timeout: seconds for everything from the first request to the probed sandbox (at least 1).
         agent_port: the port of the agent in the pod (1 to 65535).
         agent_address: ``service`` (the sandbox's DNS name), ``pod_ip``, or ``port_forward`` through the API server.
+        wait_for_template: wait within ``ready_timeout`` for a template that is not there yet, instead of failing.
+        on_stale: what becomes of a sandbox that is older than its template: ``ignore`` does not look, ``report`` says
+            so, ``refuse`` gives it back; the latter two cost two reads.
+        egress: what it may reach, and how that is proven; None asks nothing of it.
+        ingress: who may reach its agent; ``unverified`` asks nothing of it.
+        network_probe: whether the egress is also tried from inside.
     """
 
     namespace: str
@@ -66,8 +75,14 @@ class AcquireRequest:
     ready_timeout: float = DEFAULT_READY_TIMEOUT
     agent_port: int = DEFAULT_AGENT_PORT
     agent_address: AddressMode = "service"
+    wait_for_template: bool = False
+    on_stale: OnStale = "ignore"
+    egress: EgressBoundary | None = None
+    ingress: IngressBoundary | Unverified = dataclasses.field(default_factory=IngressBoundary)
+    network_probe: bool = False
 
     def __post_init__(self) -> None:
+        self._check_boundary()
         check_name("namespace", self.namespace)
         self._check_path()
         if self.name is not None:
@@ -80,6 +95,21 @@ class AcquireRequest:
             raise InputError(f"ready_timeout is {self.ready_timeout:g} s; it must be at least 1 s.")
         if not 1 <= self.agent_port <= 65535:
             raise InputError(f"agent.port is {self.agent_port}; it must be between 1 and 65535.")
+
+    def _check_boundary(self) -> None:
+        """Refuse what cannot be proven; the label of a profile becomes one of the pod's."""
+        one_engine(self.egress, self.ingress)
+        if self.network_probe and self.egress is None:
+            raise InputError(
+                "network_probe tries what egress opens and closes, and there is no egress.",
+                next_step="Say in egress what the sandbox may reach.",
+            )
+        for key, value in (self.egress.pod_labels if self.egress else {}).items():
+            if self.pod_labels.get(key, value) != value:
+                raise InputError(
+                    f"pod_labels has {key}={self.pod_labels[key]}, and egress.profile needs {key}={value}."
+                )
+            object.__setattr__(self, "pod_labels", {**self.pod_labels, key: value})
 
     def _check_path(self) -> None:
         """Refuse what a path cannot honour; a member of a pool runs already, under what its template says."""
@@ -106,12 +136,13 @@ class Verdict:
 
     Attributes:
         privileges: what the probe inside the pod read about itself.
-        egress, ingress: ``unverified`` until a boundary was verified.
+        boundary: what was proven about its boundary.
+        network: what was tried from inside, or None.
     """
 
     privileges: Privileges
-    egress: str = "unverified"
-    ingress: str = "unverified"
+    boundary: Proven = dataclasses.field(default_factory=Proven)
+    network: NetworkProbe | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,6 +162,7 @@ class Acquired:
         timings: milliseconds a stage: ``claim``, ``ready``, ``bind``, ``probe``, ``total``.
         verdict: what was proven.
         created: whether this acquire made the claim; False when it stood there already.
+        stale: whether it is older than its template; None when nobody asked.
     """
 
     name: str
@@ -146,6 +178,7 @@ class Acquired:
     timings: t.Mapping[str, float]
     verdict: Verdict
     created: bool
+    stale: bool | None = None
 
 
 def fresh_name() -> str:

@@ -14,6 +14,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.guest.wire import (
     CHANNEL_EVENT,
     CHANNEL_STDOUT,
     END_OF_STREAM,
+    PROTOCOL,
     FrameDecoder,
     encode,
     encode_channel,
@@ -30,6 +31,20 @@ UNPRIVILEGED = (
 )
 PRIVILEGED = UNPRIVILEGED.replace("CapBnd:\t0000000000000000", "CapBnd:\t00000000a80425fb")
 
+#: Where the network probe finds what it looks up inside.
+INSIDE = {"dns": "10.96.0.10", "api": "10.96.0.1"}
+
+#: What it says about itself.
+HEALTH: dict[str, t.Any] = {
+    "protocol": PROTOCOL,
+    "features": ["flush", "quiesce"],
+    "agent": "1",
+    "python": "3",
+    "executable": "python3",
+    "workspace": "/workspace",
+    "uptime": 1.0,
+}
+
 
 class FakeAgent:
     """An agent in a thread. Use it as a context manager.
@@ -37,11 +52,19 @@ class FakeAgent:
     Attributes:
         status: what the probe reads.
         answers: whether it answers at all.
+        settles: what it answers to ``healthz``, ``flush`` and ``quiesce``.
+        connects: names the places that the network probe reaches, each time that it is asked.
     """
 
     def __init__(self) -> None:
         self.status = UNPRIVILEGED
         self.answers = True
+        self.settles: dict[str, t.Any] = {
+            "healthz": HEALTH,
+            "flush": {"flushed": {"path": "/workspace", "scope": "file-system", "duration_ms": 1}},
+            "quiesce": {"quiesced": {"stopped": [], "stopped_count": 0, "left": [], "left_count": 0, "duration_ms": 1}},
+        }
+        self.connects: t.Callable[[], set[str]] = lambda: {"dns", "api", "pod"}
         self.stopping = threading.Event()
         self._listener = _Listener(self)
         self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.01,), name="fake-agent")
@@ -61,12 +84,24 @@ class FakeAgent:
         """Where it listens, on 127.0.0.1."""
         return int(self._listener.server_address[1])
 
+    def tried(self, asked: str) -> str:
+        """What the network probe's program prints, in a sandbox whose network lets through what ``connects`` names."""
+        places = json.loads(asked)["places"]
+        for place in places:
+            place["host"] = place["host"] or INSIDE[place["name"]]
+            place["outcome"] = "connected" if place["name"] in self.connects() else "no answer"
+        return json.dumps(places)
+
     def answer(self, request: dict[str, t.Any]) -> bytes:
         """All that is sent for a request."""
         if request.get("token") != POD_UID:
             return encode(encode_json({"error": {"kind": "unauthorized", "message": "not ours"}}))
+        if request["op"] in self.settles:
+            return encode(encode_json(self.settles[request["op"]]))
         argv = request["body"]["argv"]
         said = self.status if argv == ["cat", "/proc/self/status"] else " ".join(argv) + "\n"
+        if argv[:2] == ["python3", "-I"]:
+            said = self.tried(argv[-1])
         end = {
             "exit": 0,
             "signal": None,

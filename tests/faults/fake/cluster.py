@@ -17,7 +17,10 @@ from .agent import POD_UID, FakeAgent
 from .controller import NAMESPACE, POOL, FakeController
 from .plan import Plan
 from .server import TOKEN, FakeServer
-from .store import Key, Store
+from .store import Body, Key, Store
+
+#: Lets nobody in, so that a sandbox may be handed out.
+CLOSED: Body = {"metadata": {"name": "closed"}, "spec": {"podSelector": {}, "policyTypes": ["Ingress"]}}
 
 
 class FakeCluster:
@@ -36,6 +39,7 @@ class FakeCluster:
     def __enter__(self) -> t.Self:
         for part in (self.server, self.controller, self.agent):
             self._stack.enter_context(part)
+        self.store.create("networkpolicies", NAMESPACE, CLOSED)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,6 +67,7 @@ class FakeCluster:
             "warm_pool": POOL,
             "ready_timeout": 5.0,
             "agent_port": self.agent.port,
+            "ingress": "unverified",
         }
         return AcquireRequest(**{**wanted, **changes})
 

@@ -9,6 +9,7 @@ import typing as t
 
 from .server import FakeServer
 from .store import Body, Event, Key
+from .workspaces import FakeWorkspaces
 
 NAMESPACE = "team-a"
 POOL = "python"
@@ -21,6 +22,8 @@ class FakeController:
         bind_delay: seconds from a claim to its binding.
         removal_delay: seconds from a claim's end to the end of its sandbox and pod.
         ready: the Ready condition that claims get; None leaves them without a status.
+        workspaces: what it does with Sandboxes that have disks.
+        member: what members of the pool are made of beyond a name and a status (``metadata``, ``spec``).
     """
 
     def __init__(self, server: FakeServer, pod_uid: str) -> None:
@@ -28,6 +31,8 @@ class FakeController:
         self.bind_delay = 0.0
         self.removal_delay = 0.0
         self.ready: Body | None = {"type": "Ready", "status": "True", "reason": "DependenciesReady", "message": "ok"}
+        self.member: Body = {}
+        self.workspaces = FakeWorkspaces(server, pod_uid)
         self._pod_uid = pod_uid
         self._made = 0
         self._thread = threading.Thread(target=self._run, name="fake-controller")
@@ -50,7 +55,11 @@ class FakeController:
                 self._handle(event)
 
     def _handle(self, event: Event) -> None:
-        if event.key.plural == "sandboxes" and "podTemplate" in (event.body.get("spec") or {}):
+        if self.workspaces.owns(event):
+            self.workspaces.handle(event)
+            return
+        owned = "ownerReferences" in event.body["metadata"]
+        if event.key.plural == "sandboxes" and "podTemplate" in (event.body.get("spec") or {}) and not owned:
             self._handle_direct(event)
         if event.key.plural != "sandboxclaims":
             return
@@ -59,7 +68,8 @@ class FakeController:
         elif event.type == "DELETED":
             sandbox = (event.body.get("status") or {}).get("sandbox") or {}
             if sandbox:
-                self._soon(self.removal_delay, lambda: self._remove(event.key.namespace, sandbox["name"]))
+                gone = [Key(plural, event.key.namespace, sandbox["name"]) for plural in ("pods", "sandboxes")]
+                self._soon(self.removal_delay, lambda: self._remove(*gone))
 
     def _handle_direct(self, event: Event) -> None:
         """A Sandbox that nobody claims: its pod has its name, and the labels of its template."""
@@ -67,7 +77,7 @@ class FakeController:
             self._soon(self.bind_delay, lambda: self._start_pod(event))
         elif event.type == "DELETED":
             pod = Key("pods", event.key.namespace, event.key.name)
-            self._soon(self.removal_delay, lambda: self._remove_pod(pod))
+            self._soon(self.removal_delay, lambda: self._remove(pod))
 
     def _start_pod(self, event: Event) -> None:
         store, name = self.server.store, event.key.name
@@ -82,9 +92,10 @@ class FakeController:
             store.create("pods", event.key.namespace, pod)
             store.patch(event.key, {"status": {"conditions": [self.ready], "serviceFQDN": "127.0.0.1"}})
 
-    def _remove_pod(self, pod: Key) -> None:
-        if pod.name in self.server.store.names("pods"):
-            self.server.store.delete(pod)
+    def _remove(self, *keys: Key) -> None:
+        for key in keys:
+            if key.name in self.server.store.names(key.plural):
+                self.server.store.delete(key)
 
     def _soon(self, seconds: float, action: t.Callable[[], None]) -> None:
         if seconds > 0:
@@ -109,14 +120,12 @@ class FakeController:
         labels = (event.body["spec"].get("additionalPodMetadata") or {}).get("labels") or {}
         own = {"agents.x-k8s.io/sandbox-name-hash": f"{self._made:08x}"}
         status = {"serviceFQDN": "127.0.0.1", "selector": f"agents.x-k8s.io/sandbox-name-hash={self._made:08x}"}
-        store.create("sandboxes", namespace, {"metadata": {"name": name}, "status": status})
+        owner = {"kind": "SandboxClaim", "name": event.key.name, "uid": event.body["metadata"]["uid"]}
+        metadata = {**self.member.get("metadata", {}), "name": name, "ownerReferences": [owner]}
+        store.create("sandboxes", namespace, {**self.member, "metadata": metadata, "status": status})
         pod = {
             "metadata": {"name": name, "uid": self._pod_uid, "labels": {**own, **labels}},
             "status": {"phase": "Running", "podIP": "127.0.0.1"},
         }
         store.create("pods", namespace, pod)
         return name
-
-    def _remove(self, namespace: str, name: str) -> None:
-        self.server.store.delete(Key("pods", namespace, name))
-        self.server.store.delete(Key("sandboxes", namespace, name))

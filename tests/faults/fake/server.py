@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import email.utils
 import http.server
 import json
 import re
@@ -18,7 +20,7 @@ from .plan import Fault, How, Plan, Request
 from .store import KINDS, Body, Event, Key, Refusal, Store
 
 _PATH = re.compile(
-    r"/api(?:s/[a-z.0-9-]+)?/v\w+/namespaces/(?P<namespace>[^/]+)/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+))?"
+    r"/api(?:s/[a-z.0-9-]+)?/v\w+(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+))?"
 )
 _REASONS = {
     400: "BadRequest",
@@ -46,6 +48,8 @@ class FakeServer:
         plan: what goes wrong, and what was asked.
         headers: the headers of every request, in order.
         connections: how many were opened so far.
+        now: the time that it tells with each answer.
+        groups: API groups that it tells the versions of; the request is called ``list`` of the group's path.
     """
 
     def __init__(self) -> None:
@@ -53,6 +57,8 @@ class FakeServer:
         self.plan = Plan()
         self.headers: list[dict[str, str]] = []
         self.connections = 0
+        self.groups: dict[str, list[str]] = {}
+        self.now: t.Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC)
         self.stopping = threading.Event()
         self._late: list[threading.Timer] = []
         self._http = _Listener(self)
@@ -119,6 +125,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: _Listener
 
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        moment = (
+            self.server.fake.now() if timestamp is None else datetime.datetime.fromtimestamp(timestamp, datetime.UTC)
+        )
+        return email.utils.format_datetime(moment, usegmt=True)
+
     def log_message(self, *_: object) -> None:
         """Print nothing."""
 
@@ -157,8 +169,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self, request: Request, match: re.Match[str] | None, query: dict[str, str], body: Body
     ) -> tuple[int, Body]:
         if match is None or request.plural not in KINDS:
-            return _refused(Refusal(404, "NotFound", "the server could not find the requested resource"))
-        store, namespace = self.server.fake.store, match["namespace"]
+            return self._group(request.plural.removeprefix("/apis/"))
+        store, namespace = self.server.fake.store, match["namespace"] or ""
         key = Key(request.plural, namespace, match["name"] or "")
         try:
             if request.verb == "create":
@@ -166,12 +178,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             if request.verb == "list":
                 return 200, store.list(request.plural, namespace, _labels(query.get("labelSelector", "")))
             if request.verb == "delete":
-                return 200, store.delete(key, (body.get("preconditions") or {}).get("uid"))
+                must = body.get("preconditions") or {}
+                return 200, store.delete(key, must.get("uid"), must.get("resourceVersion"))
+            if request.verb == "patch" and isinstance(body, list):
+                return 200, store.json_patch(key, body, dry_run="dryRun" in query)
             if request.verb == "patch":
-                return 200, store.patch(key, body)
+                return 200, store.patch(key, body, dry_run="dryRun" in query)
             return 200, store.get(key)
         except Refusal as refusal:
             return _refused(refusal)
+
+    def _group(self, name: str) -> tuple[int, Body]:
+        versions = self.server.fake.groups.get(name)
+        if versions is None:
+            return _refused(Refusal(404, "NotFound", "the server could not find the requested resource"))
+        return 200, {"kind": "APIGroup", "versions": [{"version": version} for version in versions]}
 
     def _fail(
         self, fault: Fault, request: Request, match: re.Match[str] | None, query: dict[str, str], body: Body

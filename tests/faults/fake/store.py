@@ -19,6 +19,13 @@ KINDS = {
     "sandboxwarmpools": "SandboxWarmPool",
     "sandboxes": "Sandbox",
     "pods": "Pod",
+    "persistentvolumeclaims": "PersistentVolumeClaim",
+    "networkpolicies": "NetworkPolicy",
+    "clusternetworkpolicies": "ClusterNetworkPolicy",
+    "ciliumnetworkpolicies": "CiliumNetworkPolicy",
+    "ciliumclusterwidenetworkpolicies": "CiliumClusterwideNetworkPolicy",
+    "namespaces": "Namespace",
+    "nodes": "Node",
 }
 
 
@@ -115,10 +122,14 @@ class Store:
             ]
             return {"kind": f"{KINDS[plural]}List", "metadata": {"resourceVersion": str(self._version)}, "items": items}
 
-    def delete(self, key: Key, uid: str | None = None) -> Body:
-        """Delete an object, if it is the one of that uid when one is given."""
+    def delete(self, key: Key, uid: str | None = None, version: str | None = None) -> Body:
+        """Delete an object, if it is the one of that uid, at that resourceVersion, when one is given."""
         with self.changed:
             body = self._read(key)
+            have = body["metadata"]["resourceVersion"]
+            if version not in (None, have):
+                message = f"Precondition failed: ResourceVersion in precondition: {version}, in object meta: {have}"
+                raise Refusal(409, "Conflict", message, key.name)
             if uid is not None and body["metadata"]["uid"] != uid:
                 have = body["metadata"]["uid"]
                 message = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {have}"
@@ -133,10 +144,34 @@ class Store:
             metadata = {**body.get("metadata", {}), "name": key.name}
             return self.create(key.plural, key.namespace, {**body, "metadata": metadata})
 
-    def patch(self, key: Key, patch: Body) -> Body:
-        """Change an object by a JSON merge patch."""
+    def renew(self, key: Key, uid: str) -> Body:
+        """Let an equal object of another uid stand under the name."""
         with self.changed:
-            return self._keep("MODIFIED", key, merged(self._read(key), patch))
+            body = self._read(key)
+            return self.replace(key, {**body, "metadata": {**body["metadata"], "uid": uid}})
+
+    def patch(self, key: Key, patch: Body, *, dry_run: bool = False) -> Body:
+        """Change an object by a JSON merge patch; the uid and resourceVersion in it are preconditions."""
+        with self.changed:
+            body = self._read(key)
+            for name in ("uid", "resourceVersion"):
+                wanted = (patch.get("metadata") or {}).get(name)
+                if wanted not in (None, body["metadata"][name]):
+                    raise Refusal(409, "Conflict", f"Precondition failed: {name} is not {wanted}", key.name)
+            changed = merged(body, patch)
+            return copy.deepcopy(changed) if dry_run else self._keep("MODIFIED", key, changed)
+
+    def json_patch(self, key: Key, operations: t.Sequence[Body], *, dry_run: bool = False) -> Body:
+        """Change an object by a JSON patch: all of its operations, or none."""
+        with self.changed:
+            changed = self._read(key)
+            try:
+                for operation in operations:
+                    apply_operation(changed, operation)
+            except (KeyError, AssertionError):
+                message = "the server rejected our request due to an error in our request"
+                raise Refusal(422, "Invalid", message, key.name) from None
+            return copy.deepcopy(changed) if dry_run else self._keep("MODIFIED", key, changed)
 
     def names(self, plural: str) -> list[str]:
         """The names of all objects of a kind, in every namespace."""
@@ -165,6 +200,22 @@ class Store:
         self.events.append(Event(self._version, type_name, key, copy.deepcopy(body)))
         self.changed.notify_all()
         return copy.deepcopy(body)
+
+
+def apply_operation(target: Body, operation: Body) -> None:
+    """One operation of a JSON patch on members of objects (RFC 6902); raises when it cannot be done."""
+    tokens = [token.replace("~1", "/").replace("~0", "~") for token in operation["path"].split("/")[1:]]
+    for token in tokens[:-1]:
+        target = target[token]
+    last = tokens[-1]
+    if operation["op"] == "test":
+        assert target[last] == operation["value"]
+    elif operation["op"] == "add":
+        target[last] = copy.deepcopy(operation["value"])
+    elif operation["op"] == "remove":
+        del target[last]
+    else:
+        raise KeyError(operation["op"])
 
 
 def merged(target: t.Any, patch: t.Any) -> t.Any:

@@ -81,18 +81,35 @@ def play(
             {"ansible.builtin.copy": kept, "no_log": True, "check_mode": False},
         ],
     }
-    file = folder / "play.yml"
-    file.write_text(yaml.safe_dump([book]))
-    environ = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "K8S_AUTH_"))},
-        "ANSIBLE_HOME": str(folder / "home"),
-        "ANSIBLE_LOCALHOST_WARNING": "false",
-        "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
-        "ANSIBLE_NOCOLOR": "true",
-        "KUBECONFIG": str(folder / "no-kubeconfig"),
-    }
-    command = [sys.executable, "-m", "ansible", "playbook", *(["-" + "v" * verbosity] if verbosity else []), str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environ, cwd=folder, timeout=300, check=False)
+    done = subprocess.run(
+        **ansible_playbook(folder, book, verbosity=verbosity), capture_output=True, text=True, timeout=300, check=False
+    )
     said = done.stdout + done.stderr
     assert results.exists(), said
     return Played(json.loads(results.read_text()), said, done.returncode)
+
+
+def ansible_playbook(
+    folder: pathlib.Path, book: dict[str, t.Any], *, verbosity: int = 0, **environ: str
+) -> dict[str, t.Any]:
+    """What subprocess needs to run a play: the command, its folder, and an environment without this machine's."""
+    file = folder / "play.yml"
+    file.write_text(yaml.safe_dump([book]))
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "K8S_AUTH_"))}
+    return {
+        "args": [
+            *(sys.executable, "-m", "ansible", "playbook"),
+            *(["-" + "v" * verbosity] if verbosity else []),
+            str(file),
+        ],
+        "cwd": folder,
+        "env": {
+            **clean,
+            "ANSIBLE_HOME": str(folder / "home"),
+            "ANSIBLE_LOCALHOST_WARNING": "false",
+            "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+            "ANSIBLE_NOCOLOR": "true",
+            "KUBECONFIG": str(folder / "no-kubeconfig"),
+            **environ,
+        },
+    }

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import InputError
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.durations import LONGEST, seconds
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.durations import LONGEST, length, seconds
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,11 @@ def test_unit_multiplies(number: int, unit: tuple[str, int]) -> None:
     expected = number * factor
     if expected <= LONGEST:
         assert seconds("ttl", f"{number}{letter}") == expected
+
+
+@pytest.mark.parametrize("text", [0, "0", "0s", "0.0h"])
+def test_no_time_at_all_is_refused_where_something_must_be_done(text: str | int) -> None:
+    with pytest.raises(InputError, match=r"^wait_timeout is 0, which leaves no time") as caught:
+        length("wait_timeout", text)
+    assert caught.value.next_step is not None
+    assert length("wait_timeout", "1s") == 1

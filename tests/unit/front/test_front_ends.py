@@ -15,7 +15,8 @@ from .playing import Result, Task, access, play, present
 NAME = "build-1"
 
 #: What no two runs have in common.
-OF_THE_RUN = {"timings", "uid", "expires_at", "sandbox_uid"}
+OF_THE_RUN = {"timings", "uid", "expires_at", "sandbox_uid", "lease_left"}
+OF_THE_RUN |= {"ansible_sandbox_uid", "ansible_sandbox_host", "ansible_sandbox_agent_port"}
 
 #: What Ansible adds to the result of a module, and to one that ran in the background.
 OF_THE_MODULE = {"invocation", "ansible_job_id", "results_file", "started", "finished", "stdout_lines", "stderr_lines"}
@@ -31,6 +32,9 @@ def sequence(cluster: FakeCluster) -> dict[str, Task]:
         agent = {"port": cluster.agent.port, "address": "pod_ip"}
         return {"namzu.sandbox.sandbox_exec": {**access(cluster), "agent": agent, "name": NAME, **options}}
 
+    def lease(**options: t.Any) -> Task:
+        return {"namzu.sandbox.sandbox_lease": {**access(cluster), "name": NAME, **options}}
+
     wanted = present(cluster, name=NAME, labels={"job": "1"})
     gone = access(cluster, name=NAME, state="absent")
     return {
@@ -39,6 +43,13 @@ def sequence(cluster: FakeCluster) -> dict[str, Task]:
         "acquire again": {**sandbox(**wanted), "diff": True},
         "would find": {**sandbox(**wanted), "check_mode": True},
         "another of that name": sandbox(**{**wanted, "labels": {"job": "2"}}),
+        "release without a keeper": sandbox(**{**wanted, "name": "build-2"}, release_on_end=True),
+        "enough left": lease(remaining="30m"),
+        "would extend": {**lease(remaining="2h"), "check_mode": True, "diff": True},
+        "extend": {**lease(remaining="2h"), "diff": True},
+        "extend another": lease(remaining="2h", uid="of-another"),
+        "extend nobody": lease(remaining="2h", name="nobody"),
+        "extend by nothing": lease(remaining=0),
         "execute words": execute(argv=["echo", "a b"]),
         "execute a line": execute(command="echo a | cat"),
         "would execute": {**execute(argv=["true"]), "check_mode": True},
@@ -58,12 +69,22 @@ def sequence(cluster: FakeCluster) -> dict[str, Task]:
     }
 
 
-CHANGED = {"would acquire", "acquire", "execute words", "execute a line", "would release", "release"}
+CHANGED = {
+    "would acquire",
+    "acquire",
+    "would extend",
+    "extend",
+    "execute words",
+    "execute a line",
+    "would release",
+    "release",
+}
 FAILED = {
-    "another of that name", "nothing to execute", "execute in nothing", "wrong credential", "invalid name",
-    "invalid lease", "short request timeout", "no pool", "wrong choice", "wrong type", "two commands",
+    "another of that name", "extend another", "extend nobody", "extend by nothing", "nothing to execute",
+    "execute in nothing", "wrong credential", "invalid name", "invalid lease", "short request timeout", "no pool",
+    "wrong choice", "wrong type", "two commands", "release without a keeper",
 }  # fmt: skip
-UNCHANGED = {"acquire again", "would find", "would execute", "release again"}
+UNCHANGED = {"acquire again", "enough left", "would find", "would execute", "release again"}
 TASKS = sorted(CHANGED | FAILED | UNCHANGED)
 
 
@@ -107,7 +128,9 @@ def without_addresses(result: Result, name: str) -> Result:
         *shown.get("sandboxes", []),
         *([shown["sandbox"]] if isinstance(shown.get("sandbox"), dict) else []),
     ]:
-        sandbox["address"].pop("port", None)
+        port = sandbox["address"].pop("port")
+        ingress = sandbox["verdict"]["ingress"]
+        ingress["request"] = ingress["request"].replace(f" {port} ", " PORT ")
     return t.cast("Result", shown)
 
 
@@ -121,7 +144,8 @@ def test_action_runs_no_module(both: Both) -> None:
 
 
 def test_module_makes_the_requests_of_the_action(both: Both) -> None:
-    assert both.requests["elsewhere"] == both.requests["local"]
+    # What is read beside the wait for a claim has no place in the order.
+    assert sorted(both.requests["elsewhere"]) == sorted(both.requests["local"])
 
 
 @pytest.mark.parametrize("name", TASKS, ids=lambda name: name.replace(" ", "-"))
@@ -138,7 +162,13 @@ def test_change_has_a_difference_when_it_is_asked_for(both: Both, name: str) -> 
     assert NAME not in str(diff[deleted])
 
 
-@pytest.mark.parametrize("name", ["acquire again", "release again", "would find"])
+@pytest.mark.parametrize("name", ["would extend", "extend"])
+def test_extended_lease_shows_both_ends(both: Both, name: str) -> None:
+    diff = both.action[name]["diff"]
+    assert diff["before"]["expires_at"] < diff["after"]["expires_at"] == both.action[name]["expires_at"]
+
+
+@pytest.mark.parametrize("name", ["acquire again", "release again", "would find", "enough left"])
 def test_no_change_has_no_difference(both: Both, name: str) -> None:
     assert "diff" not in both.action[name]
 
@@ -147,6 +177,9 @@ def test_no_change_has_no_difference(both: Both, name: str) -> None:
     ("name", "reason", "retryable"),
     [
         ("another of that name", "conflict", False),
+        ("extend another", "replaced", False),
+        ("extend nobody", "gone", False),
+        ("extend by nothing", "invalid-input", False),
         ("execute in nothing", "not-found", False),
         ("wrong credential", "forbidden", False),
         ("invalid name", "invalid-input", False),
@@ -159,11 +192,17 @@ def test_failure_says_why_in_one_word(both: Both, name: str, reason: str, retrya
     assert (result["reason"], result["retryable"]) == (reason, retryable)
 
 
+def test_release_on_end_without_a_keeper_is_refused_with_the_line_that_enables_it(both: Both) -> None:
+    result = both.action["release without a keeper"]
+    assert result["reason"] == "invalid-input"
+    assert "ANSIBLE_CALLBACKS_ENABLED=namzu.sandbox.lease_keeper" in result["msg"]
+
+
 def test_acquired_sandbox_is_described(both: Both) -> None:
     sandbox = both.action["acquire"]["sandbox"]
     assert both.action["acquire"]["sandboxes"] == [sandbox]
     assert (sandbox["name"], sandbox["namespace"], sandbox["pod"]) == (NAME, "team-a", "python-00001")
-    assert set(sandbox["timings"]) == {"claim", "ready", "bind", "probe", "total"}
+    assert set(sandbox["timings"]) == {"claim", "ready", "bind", "probe", "boundary", "total"}
     assert sandbox["verdict"]["privileges"]["none"] is True
 
 

@@ -22,6 +22,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.claim impo
     refuse_other,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError, ClaimMismatchError
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.making import Making
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.matching import timestamp
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
 
@@ -41,14 +42,14 @@ def ready(status: str, reason: str, sandbox: str | None = None) -> Body:
 
 @given(LABELS, LABELS, st.floats(min_value=10, max_value=1e8))
 def test_claim_is_pristine_whatever_is_asked_for(labels: dict[str, str], pod: dict[str, str], ttl: float) -> None:
-    spec = claim_body(request(labels=labels, pod_labels=pod, ttl=ttl), REF, "id", NOW)["spec"]
+    spec = claim_body(Making(request(labels=labels, pod_labels=pod, ttl=ttl), REF, "id", NOW))["spec"]
     assert set(spec) <= {"warmPoolRef", "lifecycle", "additionalPodMetadata"}
     assert set(spec["lifecycle"]) == {"shutdownTime", "shutdownPolicy"}
     assert set(spec.get("additionalPodMetadata", {})) <= {"labels"}
 
 
 def test_claim_is_what_the_controller_expects() -> None:
-    body = claim_body(request(labels={"job": "1"}, pod_labels={"x.io/a": "b"}, ttl=90), REF, "id-1", NOW)
+    body = claim_body(Making(request(labels={"job": "1"}, pod_labels={"x.io/a": "b"}, ttl=90), REF, "id-1", NOW))
     assert body == {
         "apiVersion": "extensions.agents.x-k8s.io/v1beta1",
         "kind": "SandboxClaim",
@@ -67,7 +68,7 @@ def test_claim_is_what_the_controller_expects() -> None:
 
 
 def test_claim_without_labels_has_none() -> None:
-    body = claim_body(request(), REF, "id", NOW)
+    body = claim_body(Making(request(), REF, "id", NOW))
     assert "labels" not in body["metadata"]
     assert "additionalPodMetadata" not in body["spec"]
 
@@ -97,7 +98,7 @@ def test_timestamp_is_rounded_up(microsecond: int, text: str) -> None:
 
 
 def test_expiry_is_read_back() -> None:
-    body = claim_body(request(ttl=3600), REF, "id", NOW)
+    body = claim_body(Making(request(ttl=3600), REF, "id", NOW))
     assert expires_at(body) == NOW + datetime.timedelta(hours=1)
 
 
@@ -144,6 +145,18 @@ def test_delay_is_waited_for(reason: str) -> None:
     refuse_decided(ready("False", reason), REF)
 
 
+def test_metadata_conflict_is_a_decision_though_the_controller_tries_again() -> None:
+    """agent-sandbox issue 574: it arrives as the ReconcilerError of everything that is repeated."""
+    claim = ready("False", "ReconcilerError")
+    words = 'Error seen: metadata override conflict: label "a" is defined in template with value "b"'
+    claim["status"]["conditions"][1]["message"] = words
+    with pytest.raises(AcquireError) as caught:
+        refuse_decided(claim, REF)
+    assert (caught.value.reason, caught.value.retryable) == ("claim-rejected", False)
+    assert (caught.value.controller_reason, caught.value.controller_message) == ("ReconcilerError", words)
+    assert "pod_labels" in str(caught.value)
+
+
 def test_reason_of_a_ready_claim_decides_nothing() -> None:
     refuse_decided(ready("True", "WarmPoolNotFound"), REF)
 
@@ -157,7 +170,7 @@ def test_label_of_a_foreign_domain_is_pointed_to_the_setting() -> None:
 def standing(**changes: t.Any) -> Body:
     """The claim of an earlier, equal acquire, with changes to its parts."""
     wanted = request(labels={"job": "1"}, pod_labels={"x.io/a": "b"})
-    body = claim_body(wanted, REF, "other", NOW)
+    body = claim_body(Making(wanted, REF, "other", NOW))
     for path, value in changes.items():
         *parents, last = path.split("__")
         part = body

@@ -102,7 +102,7 @@ def test_quota_is_said_and_is_not_mistaken_for_capacity(message: str) -> None:
 def test_claim_without_a_status_says_so() -> None:
     error = diagnosis(PodReader(None), {"metadata": {"name": "build-1"}})
     assert (error.reason, error.controller_reason) == ("not-ready", None)
-    assert "wrote no status" in str(error)
+    assert "the controller has not answered (no status)" in str(error)
 
 
 def test_claim_without_a_sandbox_asks_no_pod() -> None:

@@ -20,6 +20,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.direct imp
     sandbox_body,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import ClaimMismatchError
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.making import Making
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
 
 REF = SANDBOX.ref("team-a", "build-1")
@@ -37,7 +38,9 @@ def request(**changes: t.Any) -> AcquireRequest:
 
 
 def body(claims: list[Body] | None = None, batch: str | None = None, **changes: t.Any) -> Body:
-    return sandbox_body(request(**changes), REF, Template("python", copy.deepcopy(POD), claims), "id-1", NOW, batch)
+    return sandbox_body(
+        Making(request(**changes), REF, "id-1", NOW, batch), Template("python", copy.deepcopy(POD), claims)
+    )
 
 
 def test_sandbox_is_what_the_controller_expects() -> None:
@@ -86,13 +89,13 @@ def test_batch_label_stands_on_the_sandbox_and_not_on_its_pod() -> None:
 
 def test_template_is_not_changed_by_what_is_made_from_it() -> None:
     template = Template("python", copy.deepcopy(POD), None)
-    sandbox_body(request(pod_labels={"x": "y"}, runtime_class="gvisor"), REF, template, "id", NOW)
+    sandbox_body(Making(request(pod_labels={"x": "y"}, runtime_class="gvisor"), REF, "id", NOW), template)
     assert template.pod_template == POD
 
 
 @pytest.mark.parametrize("pod", [{"spec": {}}, {"metadata": None, "spec": {}}, {"metadata": {}, "spec": {}}])
 def test_template_without_labels_gets_ours(pod: Body) -> None:
-    made = sandbox_body(request(), REF, Template("python", pod, None), "id", NOW)
+    made = sandbox_body(Making(request(), REF, "id", NOW), Template("python", pod, None))
     assert made["spec"]["podTemplate"]["metadata"] == {"labels": {LABEL: "python"}}
 
 

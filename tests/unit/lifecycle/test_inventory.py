@@ -72,6 +72,8 @@ def sandbox(name: str = "python-1", owner: str | None = "SandboxClaim", **metada
     about: Body = {"name": name, "namespace": "team-a", "uid": f"uid-{name}", "creationTimestamp": CREATED, **metadata}
     if owner:
         about["ownerReferences"] = [{"kind": owner, "name": "x"}]
+    else:
+        about.setdefault("annotations", {"sandbox.namzu.ai/acquire-id": "of-somebody"})
     pod = {"metadata": {"labels": {"sandbox.namzu.ai/template": "python-3"}}}
     return {"metadata": about, "spec": {"podTemplate": pod, "shutdownTime": LATER}, "status": ready("True")}
 
@@ -123,6 +125,12 @@ def test_direct_sandbox_says_all_that_its_objects_say() -> None:
     assert (found.warm_pool, found.template, found.warm, found.phase) == (None, "python-3", False, "ready")
 
 
+@pytest.mark.parametrize("annotations", [{}, {"other": "1"}, {"sandbox.namzu.ai/acquire-id": ""}, None])
+def test_sandbox_that_no_acquire_made_is_foreign(annotations: Body | None) -> None:
+    """Found: every Sandbox without an owner, a workspace too, was called direct."""
+    assert one(sandboxes=[sandbox("build-2", owner=None, annotations=annotations)]).kind == "foreign"
+
+
 @pytest.mark.parametrize(("launch", "warm"), [("warm", True), ("cold", False), (None, None)])
 def test_claim_is_warm_as_the_controller_has_labelled_its_sandbox(launch: str | None, warm: bool | None) -> None:
     labels = {"agents.x-k8s.io/launch-type": launch} if launch else None
@@ -144,6 +152,11 @@ EXPIRED = {**claim(), "spec": {"lifecycle": {"shutdownTime": EARLIER}}}
         (EXPIRED, "expired", None),
         (claim(status=ready("False", "PodSucceeded")), "finished", "PodSucceeded"),
         (claim(status=ready("False", "PodFailed")), "failed", "PodFailed"),
+        (claim(status=ready("False", "MultiplePods")), "failed", "MultiplePods"),
+        (claim(bound=None, status=ready("False", "WarmPoolNotFound")), "rejected", "WarmPoolNotFound"),
+        (claim(bound=None, status=ready("False", "TemplateNotFound")), "rejected", "TemplateNotFound"),
+        (claim(bound=None, status=ready("False", "InvalidMetadata")), "rejected", "InvalidMetadata"),
+        (claim(bound=None, status=ready("False", "EnvVarsInjectionRejected")), "rejected", "EnvVarsInjectionRejected"),
         (claim(deletionTimestamp=CREATED), "terminating", None),
         (claim(status=ready("False", "PodFailed"), deletionTimestamp=CREATED), "terminating", "PodFailed"),
     ],

@@ -9,13 +9,17 @@ import typing as t
 
 from ...cluster.client import Client
 from ...cluster.deadline import Deadline
-from ...cluster.errors import InputError, SandboxError
+from ...cluster.errors import SandboxError
 from ...lifecycle.acquire import acquire, would_acquire
 from ...lifecycle.acquire_many import PartialAcquireError, acquire_many, numbered
+from ...lifecycle.boundaries import EgressBoundary, IngressBoundary
 from ...lifecycle.matching import timestamp
 from ...lifecycle.releases import names_matching, release_many
 from ...lifecycle.request import Acquired, AcquireRequest, check_name
-from ..durations import seconds
+from ..durations import length, seconds
+from ..host_vars import add_host_vars
+from ..keeping import Keeping, keeping
+from ..labels import labels_of
 from ..options import SANDBOX
 from ..results import sandbox_result
 from ..verb import Context, Params, Result, Verb, connect, failure, namespace_of
@@ -23,39 +27,47 @@ from ..verb import Context, Params, Result, Verb, connect, failure, namespace_of
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
-    with connect(params, context) as client:
-        if params["state"] == "absent":
-            return _absent(client, params, context)
-        return _present(client, params, context)
+    with connect(params, context) as client, keeping(params, context) as keeper:
+        act = _absent if params["state"] == "absent" else _present
+        result = act(client, params, context, keeper)
+        return keeper.result(add_host_vars(result, params, context.environ))
 
 
-def _present(client: Client, params: Params, context: Context) -> Result:
+def _present(client: Client, params: Params, context: Context, keeper: Keeping) -> Result:
     request = _request(client, params)
     if context.check_mode:
         return _would_be_present(client, request, params.get("count"))
     if params.get("count") is None:
         acquired = [acquire(client, request)]
+        keeper.hold(client, request, acquired)
         return {**_acquired(request, acquired), "sandbox": sandbox_result(acquired[0])}
     try:
-        return _acquired(request, acquire_many(client, request, params["count"], params["on_failure"]))
+        acquired = acquire_many(client, request, params["count"], params["on_failure"])
     except PartialAcquireError as error:
+        keeper.hold(client, request, _kept(error))
         return _partial(request, error)
+    keeper.hold(client, request, acquired)
+    return _acquired(request, acquired)
 
 
 def _acquired(request: AcquireRequest, acquired: list[Acquired]) -> Result:
     made = [_described(one.name, request, one) for one in acquired if one.created]
     result: Result = {"changed": bool(made), "sandboxes": [sandbox_result(one) for one in acquired]}
-    return {**result, "diff": _diff([], made)} if made else result
+    stale = [f"Sandbox {one.name} is older than its template." for one in acquired if one.stale]
+    return {**result, **({"diff": _diff([], made)} if made else {}), **({"warnings": stale} if stale else {})}
+
+
+def _kept(error: PartialAcquireError) -> list[Acquired]:
+    return [outcome.acquired for outcome in error.outcomes if outcome.acquired is not None]
 
 
 def _partial(request: AcquireRequest, error: PartialAcquireError) -> Result:
-    kept = [outcome.acquired for outcome in error.outcomes if outcome.acquired is not None]
     failures = [
         {"name": outcome.name, "reason": outcome.error.reason, "msg": str(outcome.error)}
         for outcome in error.outcomes
         if outcome.error is not None
     ]
-    return {**failure(error), **_acquired(request, kept), "failures": failures}
+    return {**failure(error), **_acquired(request, _kept(error)), "failures": failures}
 
 
 def _would_be_present(client: Client, request: AcquireRequest, count: int | None) -> Result:
@@ -66,20 +78,24 @@ def _would_be_present(client: Client, request: AcquireRequest, count: int | None
     return {**result, "diff": _diff([], made)} if made else result
 
 
-def _absent(client: Client, params: Params, context: Context) -> Result:
+def _absent(client: Client, params: Params, context: Context, keeper: Keeping) -> Result:
     namespace = namespace_of(params, client)
-    deadline = Deadline(seconds("wait_timeout", params["wait_timeout"]), client.clock)
+    deadline = Deadline(length("wait_timeout", params["wait_timeout"]), client.clock)
     if params.get("label_selector") is not None:
         names = names_matching(client, namespace, params["label_selector"], deadline)
     else:
         names = [params["name"]] if params.get("name") is not None else params["names"]
         for name in names:
             check_name("name", name)
-    released, failures = release_many(
-        client, namespace, names, deadline, wait=params["wait"], dry_run=context.check_mode
-    )
+    with keeper.releasing(namespace, names) as failed:
+        released, failures = release_many(
+            client, namespace, names, deadline, wait=params["wait"], dry_run=context.check_mode
+        )
+        failed.intersection_update(failures)
     gone = [one.name for one in released if one.existed]
     result: Result = {"changed": bool(gone), "released": gone}
+    if not names and params.get("label_selector") is not None:
+        result["msg"] = f"No sandbox in {namespace} matches {params['label_selector']}."
     if gone:
         result["diff"] = _diff([{"name": name} for name in gone], [])
     return {**_unreleased(failures), **result} if failures else result
@@ -99,21 +115,18 @@ def _request(client: Client, params: Params) -> AcquireRequest:
         template=params.get("template"),
         runtime_class=params.get("runtime_class"),
         name=params.get("name"),
-        labels=_labels("labels", params),
-        pod_labels=_labels("pod_labels", params),
+        labels=labels_of("labels", params),
+        pod_labels=labels_of("pod_labels", params),
         ttl=seconds("ttl", params["ttl"]),
         ready_timeout=seconds("ready_timeout", params["ready_timeout"]),
         agent_port=agent.get("port", 1024),
         agent_address=agent.get("address", "service"),
+        wait_for_template=params["wait_for_template"],
+        on_stale=params["on_stale"],
+        egress=EgressBoundary.of(params["egress"]) if params.get("egress") else None,
+        ingress=IngressBoundary.of(params.get("ingress")),
+        network_probe=params["network_probe"],
     )
-
-
-def _labels(option: str, params: Params) -> dict[str, str]:
-    labels = params.get(option) or {}
-    for key, value in labels.items():
-        if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-            raise InputError(f"{option} has {key!r}: {value!r}; a label's value is a string.", next_step="Quote it.")
-    return {str(key): str(value) for key, value in labels.items()}
 
 
 _SHOWN = ("namespace", "warm_pool", "template", "runtime_class", "labels", "pod_labels")

@@ -1,0 +1,150 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Keeps the leases of a play, and gives back what the play holds when it ends."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: lease_keeper
+type: aggregate
+short_description: Renew what a play holds, and give it back when the play ends
+version_added: 0.1.0
+description:
+  - Renews the lease of every sandbox that the play acquires with M(namzu.sandbox.sandbox) on the controller, each
+    time when half of its O(namzu.sandbox.sandbox#module:ttl) has passed, for as long as ansible-playbook runs.
+  - Deletes what was acquired with O(namzu.sandbox.sandbox#module:release_on_end) when ansible-playbook ends,
+    also when it crashes or is killed. The rest stays until its lease ends.
+  - A small process of its own does it, which ansible-playbook starts and which ends after it. It writes no file,
+    needs no terminal and no home, and learns credentials over a socket that it inherits.
+  - Says on standard error when a renewal fails, when a sandbox is lost, and at the end what became of all.
+  - What a task acquires in a module on another machine, with C(become) or with C(async), is not known to it.
+author:
+  - The namzu.sandbox authors (@namzu)
+requirements:
+  - enabled by C(callbacks_enabled = namzu.sandbox.lease_keeper) in C(ansible.cfg), or by E(ANSIBLE_CALLBACKS_ENABLED)
+options:
+  renew:
+    description:
+      - Whether leases are renewed. Without it the plugin only gives back what is marked.
+    type: bool
+    default: true
+    ini:
+      - section: namzu_lease_keeper
+        key: renew
+    env:
+      - name: NAMZU_LEASE_KEEPER_RENEW
+    vars:
+      - name: namzu_lease_keeper_renew
+  report:
+    description:
+      - What is shown. V(all), or only the V(problems), or V(nothing).
+    type: str
+    choices: [all, problems, nothing]
+    default: all
+    ini:
+      - section: namzu_lease_keeper
+        key: report
+    env:
+      - name: NAMZU_LEASE_KEEPER_REPORT
+    vars:
+      - name: namzu_lease_keeper_report
+  end_timeout:
+    description:
+      - How many seconds the end of ansible-playbook waits at most until everything is released; from 0 to 5. What takes
+        longer is named, and tried for another minute without anybody waiting.
+    type: float
+    default: 5
+    ini:
+      - section: namzu_lease_keeper
+        key: end_timeout
+    env:
+      - name: NAMZU_LEASE_KEEPER_END_TIMEOUT
+    vars:
+      - name: namzu_lease_keeper_end_timeout
+notes:
+  - A variable counts from the play in which it stands, for what is acquired from then on, and until another play
+    sets it.
+seealso:
+  - module: namzu.sandbox.sandbox
+  - module: namzu.sandbox.sandbox_lease
+"""
+
+import typing as t
+
+from ansible import constants as C  # noqa: N812 - the name that it has everywhere in Ansible
+from ansible.errors import AnsibleError
+from ansible.plugins.callback import CallbackBase
+from ansible.template import Templar
+
+from ansible_collections.namzu.sandbox.plugins.plugin_utils import keeper_link
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.keeper_story import Story
+
+#: The most seconds for which the end of a play may be held up.
+LONGEST_END = 5.0
+
+
+class CallbackModule(CallbackBase):
+    """The callback plugin."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "aggregate"
+    CALLBACK_NAME = "namzu.sandbox.lease_keeper"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._link: keeper_link.KeeperLink | None = None
+        self._story = Story()
+        self._ending = False
+
+    def v2_playbook_on_start(self, playbook: t.Any) -> None:
+        """Start the keeper, before there is any thread or worker."""
+        del playbook
+        self._story, self._ending = Story(), False
+        self._link = keeper_link.KeeperLink(self._told)
+        self._link.renew = self.get_option("renew")
+        keeper_link.activate(self._link)
+
+    def v2_playbook_on_play_start(self, play: t.Any) -> None:
+        """Read the options again, with the variables of the play."""
+        known = C.config.get_plugin_vars("callback", self._load_name)
+        variables = play.get_variable_manager().get_vars(play=play)
+        given = {name: variables[name] for name in known if name in variables}
+        if not given:
+            return
+        try:
+            self.set_options(var_options=Templar(play.get_loader(), variables=variables).template(given))
+        except AnsibleError as error:
+            self._display.warning(f"lease_keeper: the variables of this play are not used: {error}")
+            return
+        if self._link is not None:
+            self._link.renew = self.get_option("renew")
+
+    def v2_playbook_on_stats(self, stats: t.Any) -> None:
+        """Let everything be released, and say what became of it."""
+        del stats
+        if self._link is None:
+            return
+        self._ending = True
+        keeper_link.activate(None)
+        self._link.end(min(max(self.get_option("end_timeout"), 0.0), LONGEST_END))
+        self._link = None
+        if self._story.problems():
+            self._show(self._story.summary(), C.COLOR_ERROR, problem=True)
+        else:
+            self._show(self._story.summary(), C.COLOR_OK, problem=False)
+
+    def _told(self, message: dict[str, t.Any] | None) -> None:
+        if message is None and self._ending:
+            return
+        line = self._story.broken_off() if message is None else self._story.heard(message)
+        if line is not None:
+            self._show([line], C.COLOR_WARN, problem=True)
+
+    def _show(self, lines: list[str], colour: str, *, problem: bool) -> None:
+        """On standard error, as standard output may be what another program reads."""
+        shown = self.get_option("report")
+        if shown == "all" or (shown == "problems" and problem):
+            for line in lines:
+                self._display.display(f"lease_keeper: {line}", color=colour, stderr=True)

@@ -1,0 +1,61 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""``sandbox_lease``: make sure that a sandbox lives long enough for what comes next."""
+
+from __future__ import annotations
+
+import datetime
+import typing as t
+
+from ...cluster.deadline import Deadline
+from ...cluster.errors import InputError
+from ...lifecycle.lease import Renewal, ensure_left
+from ...lifecycle.matching import timestamp
+from ...lifecycle.request import check_name
+from ..durations import seconds
+from ..options import SANDBOX_LEASE
+from ..verb import Context, Params, Result, Verb, connect, namespace_of
+
+#: Seconds for everything, retries included.
+ALL_SECONDS = 60.0
+
+
+def run(params: Params, context: Context) -> Result:
+    """The task's parameters to its result."""
+    remaining = seconds("remaining", params["remaining"])
+    if remaining <= 0:
+        raise InputError("remaining is 0; it is the time that shall be left.", next_step="Give for example 15m.")
+    check_name("name", params["name"])
+    with connect(params, context) as client:
+        renewal = ensure_left(
+            client,
+            namespace_of(params, client),
+            params["name"],
+            remaining,
+            Deadline(ALL_SECONDS, client.clock),
+            uid=params.get("uid"),
+            dry_run=context.check_mode,
+        )
+        return _result(renewal, client.server_time.now().earliest)
+
+
+def _result(renewal: Renewal, now: datetime.datetime) -> Result:
+    lease, end = renewal.lease, renewal.lease.expires_at
+    result: Result = {
+        "changed": renewal.changed,
+        "name": lease.ref.name,
+        "namespace": lease.ref.namespace,
+        "uid": lease.uid,
+        "expires_at": timestamp(end) if end else None,
+        "lease_left": int((end - now).total_seconds()) if end else None,
+    }
+    if renewal.changed:
+        result["diff"] = {"before": _described(renewal.before), "after": _described(end)}
+    return result
+
+
+def _described(end: datetime.datetime | None) -> dict[str, t.Any]:
+    return {"expires_at": timestamp(end) if end else None}
+
+
+VERB = Verb(name="sandbox_lease", options=SANDBOX_LEASE, run=run)

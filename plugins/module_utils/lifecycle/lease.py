@@ -1,0 +1,276 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""A lease: how long a claim or direct Sandbox lives on, and extending that without ever taking another one for it.
+
+The controller (agent-sandbox v0.5.6) writes its decision that a lease has ended into the status, on the condition that
+nothing else has been written, before it deletes anything. A change that names the resourceVersion of an object without
+that status therefore either comes first, and the object lives on, or is refused. What was extended after its end would
+come back as a new, empty sandbox, so nothing is sent any more once the end may have passed on the server's clock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import typing as t
+
+from ..cluster.client import Client
+from ..cluster.deadline import Deadline
+from ..cluster.errors import ConflictError, GoneError, SandboxError
+from ..cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, SANDBOX, Body, ObjectRef, annotation, condition
+from ..cluster.retry import retry
+from ..cluster.server_time import Span
+from . import claim as claims
+from . import direct
+from .matching import timestamp
+from .request import Acquired
+
+#: Seconds before the end in which a renewal is a close call, as clocks may differ by so much; and seconds after the end
+#: until the controller has done what it would have done.
+CLOSE_CALL = 2.0
+AFTERWARDS = 1.0
+
+#: A renewal that others keep getting in the way of; the controller's own writes are few.
+_ATTEMPTS = 5
+
+
+class LeaseLostError(SandboxError):
+    """There is nothing to renew any more, and there never will be.
+
+    Attributes:
+        reason: ``gone`` (deleted), ``replaced`` (another object, or another sandbox behind it) or ``expired``.
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class Lease:
+    """One claim or direct Sandbox that somebody holds.
+
+    Attributes:
+        ref: the object.
+        uid: its uid; one of the same name and another uid is another one.
+        ttl: seconds for which a renewal extends it.
+        expires_at: when it ends as far as we know, or None when it does not.
+        sandbox: the Sandbox that a claim leads to, or None when that does not matter.
+    """
+
+    ref: ObjectRef
+    uid: str
+    ttl: float
+    expires_at: datetime.datetime | None
+    sandbox: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Renewal:
+    """What a renewal did.
+
+    Attributes:
+        lease: the lease as it is now.
+        before: when it would have ended.
+        changed: whether it was, or in a dry run would be, extended; False when enough was left.
+        look_again: after a close call, the seconds after which a look tells whether the lease goes on; else None.
+    """
+
+    lease: Lease
+    before: datetime.datetime | None
+    changed: bool
+    look_again: float | None = None
+
+
+def lease_of(acquired: Acquired, ttl: float, *, direct_sandbox: bool) -> Lease:
+    """The lease of what an acquire handed out."""
+    ref = (SANDBOX if direct_sandbox else CLAIM).ref(acquired.namespace, acquired.name)
+    return Lease(ref, acquired.uid, ttl, acquired.expires_at, None if direct_sandbox else acquired.sandbox)
+
+
+def find_lease(client: Client, namespace: str, name: str, deadline: Deadline) -> Lease:
+    """The lease of the claim, or else of the direct Sandbox, of that name; its ``ttl`` is 0.
+
+    Raises:
+        LeaseLostError: there is none, or it is no sandbox that an acquire made.
+    """
+    ref = CLAIM.ref(namespace, name)
+    body = _read(client, ref, deadline)
+    if body is None:
+        ref = SANDBOX.ref(namespace, name)
+        body = _read(client, ref, deadline)
+        if body is None or annotation(body, ACQUIRE_ID_ANNOTATION) is None:
+            raise _lost(CLAIM.ref(namespace, name), "gone", "it is not there, nor is a sandbox that was made directly")
+    leads_to = claims.named_sandbox(body) if ref.kind is CLAIM else None
+    return Lease(ref, str(body["metadata"]["uid"]), 0.0, _end(ref, body), leads_to)
+
+
+def renew(
+    client: Client,
+    lease: Lease,
+    deadline: Deadline,
+    *,
+    bound: float | None = None,
+    at_least: float | None = None,
+    dry_run: bool = False,
+) -> Renewal:
+    """Make sure that a lease lasts on, at least ``ttl`` seconds from now by the API server's clock.
+
+    Args:
+        deadline: bounds the whole.
+        bound: seconds for each request, when that is less.
+        at_least: seconds, instead of the lease's own ``ttl``.
+        dry_run: let the server say whether it would take the change.
+
+    Returns:
+        What was done. A lease that lasts longer anyway is left as it is, never shortened.
+
+    Raises:
+        LeaseLostError: it has ended, or the object is gone or another one; nothing was sent.
+        ConflictError: others kept changing the object.
+        ApiError, ApiUnreachableError: this attempt failed, and nothing is lost yet.
+    """
+    attempts = 0
+    while True:
+        attempts += 1
+        body = _held(client, lease, _step(deadline, bound))
+        end, now = _end(lease.ref, body), client.server_time.now()
+        _refuse_ended(lease, end, now.latest)
+        wanted = now.earliest + datetime.timedelta(seconds=lease.ttl if at_least is None else at_least)
+        if end is None or end >= wanted:
+            return Renewal(dataclasses.replace(lease, expires_at=end), end, changed=False)
+        try:
+            change = _extension(lease, body, wanted)
+            changed = client.patch(lease.ref, change, _step(deadline, bound), dry_run=dry_run)
+        except GoneError as error:
+            _raise_unless_gone(error)
+            raise _lost(lease.ref, "gone", "it was deleted") from None
+        except ConflictError:
+            if attempts == _ATTEMPTS or deadline.expired:
+                raise
+            continue
+        _refuse_another(lease, changed)
+        renewed = dataclasses.replace(lease, expires_at=_end(lease.ref, changed))
+        return Renewal(renewed, end, changed=True, look_again=_look_again(end, now))
+
+
+def _step(deadline: Deadline, bound: float | None) -> Deadline:
+    if bound is None:
+        return deadline
+    return Deadline(deadline.at_most(bound), deadline.clock, cancellation=deadline.cancellation)
+
+
+def ensure_left(
+    client: Client,
+    namespace: str,
+    name: str,
+    seconds: float,
+    deadline: Deadline,
+    *,
+    uid: str | None = None,
+    dry_run: bool = False,
+) -> Renewal:
+    """Make sure that a sandbox lives at least so many seconds on, for a caller who was not there from the beginning.
+
+    Args:
+        name: of the claim or direct Sandbox.
+        deadline: bounds the whole, attempts that fail and the look after a close call included.
+        uid: the object's, when the caller knows it.
+        dry_run: as for ``renew``.
+
+    Returns:
+        What was done; ``before`` is its end when it was first looked at.
+
+    Raises:
+        LeaseLostError: it is not there, its lease has ended, or it is another one than that of ``uid``.
+        ApiError, ApiUnreachableError: the last failure, when it is final or the deadline would pass.
+    """
+    found = retry(deadline, lambda: find_lease(client, namespace, name, deadline))
+    if uid is not None and uid != found.uid:
+        raise _lost(found.ref, "replaced", f"another one than that of uid {uid} has its name")
+    renewal = retry(deadline, lambda: renew(client, found, deadline, at_least=seconds, dry_run=dry_run))
+    if renewal.look_again is not None and not dry_run:
+        deadline.sleep(renewal.look_again)
+        retry(deadline, lambda: refuse_lost(client, renewal.lease, deadline))
+    # A change whose answer was lost is found in place by the next attempt.
+    changed = renewal.changed or renewal.lease.expires_at != found.expires_at
+    return dataclasses.replace(renewal, before=found.expires_at, changed=changed)
+
+
+def refuse_lost(client: Client, lease: Lease, deadline: Deadline) -> None:
+    """Look once whether a lease goes on.
+
+    Raises:
+        LeaseLostError: it does not.
+        ApiError, ApiUnreachableError: that could not be read.
+    """
+    end = _end(lease.ref, _held(client, lease, deadline))
+    _refuse_ended(lease, end, client.server_time.now().latest)
+
+
+def _held(client: Client, lease: Lease, deadline: Deadline) -> Body:
+    body = _read(client, lease.ref, deadline)
+    if body is None:
+        raise _lost(lease.ref, "gone", "it was deleted")
+    _refuse_another(lease, body)
+    return body
+
+
+def _read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
+    try:
+        return client.get(ref, deadline)
+    except GoneError as error:
+        _raise_unless_gone(error)
+        return None
+
+
+def _raise_unless_gone(error: GoneError) -> None:
+    # A kind that is not served (no CRDs, wrong cluster) answers 404 too; that says nothing about the object.
+    if error.next_step is not None:
+        raise error
+
+
+def _refuse_another(lease: Lease, body: Body) -> None:
+    metadata = body["metadata"]
+    if metadata["uid"] != lease.uid:
+        raise _lost(lease.ref, "replaced", "it was deleted, and another one has its name")
+    if metadata.get("deletionTimestamp"):
+        raise _lost(lease.ref, "gone", "it is being deleted")
+    if condition(body, "Ready").get("reason") in claims.EXPIRED_REASONS:
+        raise _lost(lease.ref, "expired", "the controller says that its lease has ended")
+    leads_to = claims.named_sandbox(body) if lease.ref.kind is CLAIM else None
+    if lease.sandbox and leads_to and leads_to != lease.sandbox:
+        raise _lost(lease.ref, "replaced", f"it leads to the sandbox {leads_to} now, no longer to {lease.sandbox}")
+
+
+def _refuse_ended(lease: Lease, end: datetime.datetime | None, latest: datetime.datetime) -> None:
+    if end is not None and end <= latest:
+        raise _lost(lease.ref, "expired", f"its lease ended at {timestamp(end)}")
+    if end is not None and lease.expires_at is not None and lease.expires_at <= latest:
+        # Whoever extended it may have done so after its end, and then it is a new, empty sandbox.
+        known = timestamp(lease.expires_at)
+        raise _lost(lease.ref, "expired", f"its lease ended at {known} as far as we know, and others extended it")
+
+
+def _end(ref: ObjectRef, body: Body) -> datetime.datetime | None:
+    return claims.expires_at(body) if ref.kind is CLAIM else direct.expires_at(body)
+
+
+def _look_again(end: datetime.datetime, now: Span) -> float | None:
+    if (end - now.latest).total_seconds() >= CLOSE_CALL:
+        return None
+    return (end - now.earliest).total_seconds() + AFTERWARDS
+
+
+def _extension(lease: Lease, body: Body, until: datetime.datetime) -> Body:
+    life = {"shutdownTime": timestamp(until)}
+    spec: dict[str, t.Any] = {"lifecycle": life} if lease.ref.kind is CLAIM else life
+    # No two states of any objects have one version, so it stands for the uid that was read with it; a uid in a patch is
+    # answered by 422, not by 409. Without a version nothing would be compared; the server takes none that is no number.
+    version = body["metadata"].get("resourceVersion") or "unknown"
+    return {"metadata": {"resourceVersion": version}, "spec": spec}
+
+
+def _lost(ref: ObjectRef, reason: str, why: str) -> LeaseLostError:
+    return LeaseLostError(
+        f"The lease of {ref} cannot be renewed: {why}.",
+        reason=reason,
+        object=str(ref),
+        next_step="What was in the sandbox is lost: acquire another one.",
+    )

@@ -1,0 +1,112 @@
+#!/usr/bin/python
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Make sure that a sandbox lives long enough."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: sandbox_lease
+short_description: Make sure that a sandbox lives long enough
+version_added: 0.1.0
+description:
+  - Extends the lease of a sandbox when less than O(remaining) is left of it. A lease that lasts longer is left as it
+    is, and never shortened.
+  - A sandbox whose lease has ended, or that is being deleted, is refused. Extending it then would not bring it back but
+    start a new, empty one.
+  - Time is the API server's. In the last seconds of a lease, where clocks may differ, the task looks a second time
+    whether the sandbox lives on before it says so.
+  - For as long as a whole play runs, the callback plugin P(namzu.sandbox.lease_keeper#callback) does this by itself.
+author:
+  - The namzu.sandbox authors (@namzu)
+options:
+  name:
+    description:
+      - Name of the claim, or of the sandbox that was made directly from a template.
+    type: str
+    required: true
+  remaining:
+    description:
+      - What shall be left at least, in seconds or as V(90s), V(15m), V(2h).
+    type: str
+    required: true
+  uid:
+    description:
+      - The RV(namzu.sandbox.sandbox#module:sandbox.uid) that the acquire returned. With it, another sandbox that has
+        been given the name meanwhile is refused.
+    type: str
+extends_documentation_fragment:
+  - namzu.sandbox.access
+attributes:
+  check_mode:
+    description: Asks the API server in a dry run whether it would take the change.
+    support: full
+  diff_mode:
+    description: Returns when the lease ended before and when it ends now.
+    support: full
+seealso:
+  - module: namzu.sandbox.sandbox
+  - module: namzu.sandbox.sandbox_info
+  - plugin: namzu.sandbox.lease_keeper
+    plugin_type: callback
+"""
+
+EXAMPLES = r"""
+- name: The next step takes up to half an hour
+  namzu.sandbox.sandbox_lease:
+    namespace: agents
+    name: "{{ acquired.sandbox.name }}"
+    uid: "{{ acquired.sandbox.uid }}"
+    remaining: 30m
+"""
+
+RETURN = r"""
+name:
+  description: Name of the claim or direct Sandbox.
+  returned: success
+  type: str
+namespace:
+  description: Its namespace.
+  returned: success
+  type: str
+uid:
+  description: Its uid.
+  returned: success
+  type: str
+expires_at:
+  description: When it goes away by itself, in UTC; null when it does not.
+  returned: success
+  type: str
+  sample: "2026-01-31T12:00:00Z"
+lease_left:
+  description: Seconds until then; null when it does not go away.
+  returned: success
+  type: int
+reason:
+  description:
+    - Why the task failed, as one word. V(expired), V(replaced) and V(gone) mean that the sandbox, and what was in it,
+      is lost.
+  returned: on failure
+  type: str
+retryable:
+  description: Whether the same task may succeed later.
+  returned: on failure
+  type: bool
+object:
+  description: The object that the failure is about.
+  returned: on failure
+  type: str
+"""
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.module import run_module
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.sandbox_lease import VERB
+
+
+def main() -> None:
+    """Run the verb."""
+    run_module(VERB)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Many that are called off while their requests hang: these end at once, and the clean-up has its own time."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+import typing as t
+
+import pytest
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire_many import (
+    PartialAcquireError,
+    acquire_many,
+)
+
+from .fake.cluster import FakeCluster
+from .fake.plan import Fault, How, Request, status
+from .traffic import CREATE, GET_POD, GET_SANDBOX
+
+if t.TYPE_CHECKING:
+    from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
+
+COUNT = 4
+HANG = Fault(How.HANG)
+#: Seconds of an acquire that nobody calls off, and those that "at once" may take, the look for a late POST included.
+LONG = 60.0
+AT_ONCE = 6.0
+
+
+@pytest.fixture
+def patient(cluster: FakeCluster) -> t.Iterator[Client]:
+    """A client that waits for an answer as long as it may."""
+    with cluster.client(request_timeout=LONG) as made:
+        yield made
+
+
+def called_off(client: Client, cluster: FakeCluster) -> PartialAcquireError:
+    """The error of an acquire of some, of which one fails."""
+    began = time.monotonic()
+    with pytest.raises(PartialAcquireError) as caught:
+        acquire_many(client, cluster.request(ready_timeout=LONG, name="build"), COUNT)
+    assert time.monotonic() - began < AT_ONCE
+    return caught.value
+
+
+def only_one_failed(error: PartialAcquireError, reason: str) -> None:
+    """One has that reason, and all others were called off."""
+    reasons = sorted(outcome.error.reason for outcome in error.outcomes if outcome.error is not None)
+    assert reasons == sorted([reason, *["called-off"] * (COUNT - 1)])
+    assert error.reason == reason
+
+
+@pytest.mark.parametrize("request_kind", [CREATE, GET_POD, GET_SANDBOX], ids=str)
+def test_requests_that_hang_end_when_another_one_fails(
+    cluster: FakeCluster, patient: Client, request_kind: Request
+) -> None:
+    """Found: they were waited for until their own bound."""
+    cluster.plan.add(HANG, request_kind, times=COUNT - 1)
+    cluster.plan.add(status(403), request_kind)
+    only_one_failed(called_off(patient, cluster), "forbidden")
+    assert cluster.claims() == []
+
+
+def test_probes_that_hang_end_when_another_one_fails(cluster: FakeCluster, patient: Client) -> None:
+    cluster.agent.answers = False
+    cluster.plan.add(status(403), GET_SANDBOX, nth=COUNT)
+    only_one_failed(called_off(patient, cluster), "forbidden")
+    assert cluster.claims() == []
+
+
+def test_diagnosis_of_what_was_called_off_is_not_waited_for(cluster: FakeCluster, patient: Client) -> None:
+    cluster.controller.ready = {"type": "Ready", "status": "False", "reason": "SandboxNotReady", "message": "not yet"}
+    cluster.plan.add(HANG, GET_POD, times=math.inf)
+    cluster.plan.add(status(403), CREATE, nth=COUNT)
+    only_one_failed(called_off(patient, cluster), "forbidden")
+    assert cluster.claims() == []
+
+
+@pytest.mark.parametrize("request_kind", [CREATE, GET_POD, GET_SANDBOX], ids=str)
+def test_sigint_while_requests_hang_leaves_nothing(
+    cluster: FakeCluster, patient: Client, request_kind: Request
+) -> None:
+    cluster.plan.add(HANG, request_kind, times=COUNT)
+    main = threading.get_ident()
+    cluster.server.later(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        acquire_many(patient, cluster.request(ready_timeout=LONG), COUNT)
+    assert time.monotonic() - began < AT_ONCE
+    assert cluster.claims() == []
