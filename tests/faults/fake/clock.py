@@ -8,7 +8,6 @@ import datetime
 import threading
 import time
 
-
 #: Real seconds of a sleep: whoever is waited for is a thread beside us, and needs a turn.
 TURN = 0.005
 
