@@ -79,7 +79,7 @@ class LocalCluster:
     def status(self) -> None:
         """Print a line for each component; NotUp when there is none, ClusterError when one has trouble."""
         preflight.check_root()
-        found = status.states(self.layout)
+        found = status.settled_states(self.layout)
         if not found:
             raise NotUp("down: nothing is started. Start it: python -m tests.cluster up")
         for state in found:
@@ -92,7 +92,7 @@ class LocalCluster:
     def runner_image(self) -> None:
         """Give the cluster an image that runs plays with the collection as it is now, and print its name."""
         preflight.check_root()
-        if status.is_bare(self.layout) or not status.all_healthy(status.states(self.layout)):
+        if status.is_bare(self.layout) or not status.all_healthy(status.settled_states(self.layout)):
             raise ClusterError("the local cluster is not up, or bare. Start it: python -m tests.cluster up")
         with tempfile.TemporaryDirectory(prefix="runner-", dir=self.layout.state) as folder:
             archive = runner.make(self.cache, Path(folder), self.progress)
@@ -102,7 +102,7 @@ class LocalCluster:
     def env(self) -> None:
         """Print shell lines that point kubectl and the tests to the cluster."""
         preflight.check_root()
-        if not status.all_healthy(status.states(self.layout)):
+        if not status.all_healthy(status.settled_states(self.layout)):
             raise ClusterError("the local cluster is not up. Start it: python -m tests.cluster up")
         print(exports(self.layout, os.environ.get("PATH", os.defpath)))
 

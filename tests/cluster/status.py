@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ from .components import Component, components
 from .failures import ClusterError
 from .layout import Layout
 from .programs import Programs
+
+#: Seconds that a busy component has to be healthy again.
+PATIENCE = 10.0
+INTERVAL = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,9 +77,20 @@ def states(layout: Layout) -> list[State]:
         return list(workers.map(lambda component: _state(component, running), expected))
 
 
+def settled_states(layout: Layout) -> list[State]:
+    """The same, but a component that runs and is in trouble may have a busy moment: it is asked again for a while."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        found = states(layout)
+        busy = bool(found) and all(state.pid is not None for state in found) and not all_healthy(found)
+        if not busy or time.monotonic() > end:
+            return found
+        time.sleep(INTERVAL)
+
+
 def runs(layout: Layout, wanted: Programs) -> bool:
     """Whether every component is healthy and built from the wanted sources."""
-    if not all_healthy(states(layout)):
+    if not all_healthy(settled_states(layout)):
         return False
     return Programs.read(layout.programs_note).are_those_of(wanted)
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -71,8 +72,8 @@ def keeper(cluster: FakeCluster, clock: SkippingClock, listener: Listener) -> t.
 @pytest.fixture
 def sandbox(cluster: FakeCluster, client: Client, keeper: Keeper) -> t.Iterator[Held]:
     """A sandbox in a block that runs as long as the test."""
-    with held(client, cluster.request(name=NAME, ttl=TTL), keeper) as made:
-        yield made
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(held(client, cluster.request(name=NAME, ttl=TTL), keeper))
 
 
 def elapse(keeper: Keeper, client: Client, clock: SkippingClock, seconds: float) -> None:

@@ -43,7 +43,9 @@ def fail(play, kube, namespace, pool):
     """An acquire in the test's namespace that must fail, and leave nothing."""
 
     def run(**options: t.Any) -> dict[str, t.Any]:
-        task = {"namespace": namespace, "agent": pool.access["agent"], "ready_timeout": "6s", **options}
+        task = {"namespace": namespace, "agent": pool.access["agent"], "ready_timeout": "6s"}
+        # No policy closes the namespace, and the reasons here come after that would be seen.
+        task |= {"ingress": "unverified", **options}
         result = play([{"name": "acquire", "namzu.sandbox.sandbox": task}], may_fail=True)["acquire"]
         assert result["failed"]
         assert kube.items(GROUP.format(namespace) + "/sandboxclaims") == []

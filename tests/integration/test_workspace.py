@@ -51,7 +51,7 @@ DIGEST = hashlib.sha256(DATA).hexdigest()
 @pytest.fixture(scope="module")
 def ground(play: t.Any, kube: t.Any, new_namespace: t.Callable[[], str], image: str) -> t.Iterator[Ground]:
     namespace = new_namespace()
-    storage = Storage.make(kube, volumes=8)
+    storage = Storage.make(kube, volumes=24)
     names = {
         "namespace_name": namespace,
         "template_namespace": namespace,
