@@ -21,6 +21,8 @@ import nox
 ROOT = pathlib.Path(__file__).parent.resolve()
 ENVIRONMENTS = ("py311", "py313")
 COLLECTIONS = ROOT / ".venv" / "collections"
+#: A machine's bad moment passes, a fault does not. The summary names every test that was run again.
+RERUN = "--reruns=1"
 #: Integration tests of what Ansible itself decides: actions and modules, connection, callback, playbooks.
 ON_BOTH = (
     "test_acquire.py",
@@ -101,7 +103,7 @@ def docs(session: nox.Session) -> None:
 @nox.parametrize("environment", ENVIRONMENTS, ids=ENVIRONMENTS)
 def unit(session: nox.Session, environment: str) -> None:
     """Unit and fault tests."""
-    run(session, "pytest", "--numprocesses=auto", *session.posargs, environment=environment)
+    run(session, "pytest", "--numprocesses=auto", RERUN, *session.posargs, environment=environment)
 
 
 @nox.session(tags=["sanity"])
@@ -116,7 +118,7 @@ def lifecycle(session: nox.Session) -> None:
     """The local cluster comes up, survives crashes and leaves nothing behind; the product survives its outages."""
     if os.environ.get("NAMZU_CLUSTER") == "existing":
         session.skip("the cluster is not ours to start")
-    run(session, "pytest", "tests/cluster", "tests/outages", *session.posargs)
+    run(session, "pytest", "tests/cluster", "tests/outages", RERUN, *session.posargs)
 
 
 @nox.session(tags=["integration"])
@@ -128,13 +130,13 @@ def integration(session: nox.Session, environment: str) -> None:
     """
     files = ["tests/integration"] if environment == "py313" else [f"tests/integration/{name}" for name in ON_BOTH]
     chosen = session.posargs or [*files, "--numprocesses=3", "--dist=loadfile"]
-    run(session, "pytest", *chosen, environment=environment, **cluster(session))
+    run(session, "pytest", *chosen, RERUN, environment=environment, **cluster(session))
 
 
 @nox.session(tags=["integration"])
 def truth(session: nox.Session) -> None:
     """What the boundary library says, against what connections do on a cluster that enforces policies."""
-    run(session, "pytest", "tests/truth", *session.posargs, **cluster(session))
+    run(session, "pytest", "tests/truth", RERUN, *session.posargs, **cluster(session))
 
 
 @nox.session(tags=["bench"])

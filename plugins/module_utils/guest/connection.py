@@ -28,6 +28,9 @@ CONNECT_WAITS = (0.1, 0.3)
 #: A command may be silent for hours, and a node that died says nothing either: found out after 30 + 3 * 10 s.
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
+#: Seconds of one wait: the kernel takes milliseconds in a C int, which ends after 24 days, and a deadline may be later.
+LONGEST_WAIT = 3600.0
+
 _CHUNK = 64 * 1024
 #: Stop taking from the source of outgoing frames while this much is unsent.
 _OUTGOING_MARK = 256 * 1024
@@ -111,10 +114,14 @@ class Connection:
                 if len(self._outgoing) < _OUTGOING_MARK:
                     self._outgoing += frame
                     self._flush()
+                    if self._outgoing and self._sending:
+                        # Whoever is waiting for a frame by now sends the rest.
+                        self._watch()
                     return self._sending
             remaining = deadline.remaining()
-            if remaining <= 0.0 or not writable.poll(remaining * 1000):
+            if remaining <= 0.0:
                 raise timed_out(self._peer, self._operation, "stream", deadline)
+            writable.poll(min(remaining, LONGEST_WAIT) * 1000)
 
     def start_heartbeat(self, interval: float) -> None:
         """From now on both sides say every ``interval`` seconds that they are there; three misses end it."""
@@ -159,20 +166,25 @@ class Connection:
                 self._outgoing += frame
 
     def _wait(self, deadline: Deadline) -> None:
-        events = selectors.EVENT_READ
-        if self._outgoing and self._sending:
-            events |= selectors.EVENT_WRITE
-        self._selector.modify(self._socket, events)
+        with self._lock:
+            self._watch()
         remaining = deadline.remaining()
         patience = remaining
         if self._heartbeat:
             silent = deadline.clock.monotonic() - self._heard
             patience = min(remaining, max(self._heartbeat * MISSES - silent, 0.0))
-        if remaining > 0.0 and self._selector.select(patience):
+        if remaining > 0.0 and (self._selector.select(min(patience, LONGEST_WAIT)) or patience > LONGEST_WAIT):
             return
         if patience < remaining:
             raise self._lost(f"nothing was heard for {MISSES * self._heartbeat:g} s, three heartbeats,")
         raise timed_out(self._peer, self._operation, "stream" if self._answered else "answer", deadline)
+
+    def _watch(self) -> None:
+        """Wait for room too while something is outgoing, also in a wait that goes on already."""
+        events = selectors.EVENT_READ
+        if self._outgoing and self._sending:
+            events |= selectors.EVENT_WRITE
+        self._selector.modify(self._socket, events)
 
     def _flush(self) -> None:
         if not (self._outgoing and self._sending):

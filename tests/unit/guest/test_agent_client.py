@@ -335,3 +335,9 @@ def test_the_token_is_in_no_text_form() -> None:
     agent = agent_at(1)
     assert TOKEN not in repr(agent) + str(agent) + repr(agent.address) + str(agent.address) + agent.peer.name
     assert agent_at(1, "fd00::1").peer.name == "agent [fd00::1]:1 of sandbox team-a/build-7"
+
+
+def test_times_beyond_what_a_poll_takes_are_waited_for_in_pieces(agent: RunningAgent) -> None:
+    years = 10 * 365 * 86400.0
+    done = agent.client.execute(["true"], deadline=Deadline(years), timeout=years)
+    assert (done.rc, done.timed_out) == (0, False)

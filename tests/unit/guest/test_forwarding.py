@@ -110,6 +110,35 @@ def test_ten_megabytes_arrive_whole_through_a_local_port(agent: RunningAgent) ->
     eventually(lambda: agent.status("Threads") == "2")
 
 
+def test_program_that_does_not_read_for_a_while_is_waited_for(agent: RunningAgent) -> None:
+    # More than the kernel's buffers on the way hold.
+    data, reads = bytes(64_000_000), threading.Event()
+
+    def late(sock: socket.socket) -> None:
+        assert reads.wait(30.0)
+        received = 0
+        while part := sock.recv(1 << 20):
+            received += len(part)
+        sock.sendall(b"%d" % received)
+
+    with listening(late) as port, Forwarder(agent.client, port) as forwarder:
+        with socket.create_connection(forwarder.address) as near:
+
+            def send() -> None:
+                near.sendall(data)
+                near.shutdown(socket.SHUT_WR)
+
+            sending = threading.Thread(target=send)
+            sending.start()
+            sending.join(1.0)
+            held_back = sending.is_alive()
+            reads.set()
+            assert all_of(lambda: near.recv(65536)) == b"%d" % len(data)
+            assert held_back
+            sending.join()
+        assert forwarder.failure is None
+
+
 def test_many_connections_share_a_local_port(agent: RunningAgent) -> None:
     with listening(echo) as port, Forwarder(agent.client, port) as forwarder, contextlib.ExitStack() as stack:
         near = [stack.enter_context(socket.create_connection(forwarder.address)) for _unused in range(20)]

@@ -7,6 +7,9 @@ from __future__ import annotations
 import select
 import time
 
+#: Seconds of one wait: poll takes milliseconds in a C int, which ends after 24 days. A loop waits again.
+LONGEST_WAIT = 3600.0
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +23,7 @@ class Watch:
         self._watched: dict[int, int] = {}
 
     def wait(self, wanted: dict[int, int], moments: Iterable[float | None]) -> list[tuple[int, int]]:
-        """What happened to the descriptors in ``wanted`` (each with its events), or nothing at the first moment."""
+        """What happened to the descriptors in ``wanted`` (each with its events), or nothing at the first moment, or before."""
         for fd in self._watched.keys() - wanted.keys():
             self._poll.unregister(fd)
         for fd, events in wanted.items():
@@ -28,7 +31,8 @@ class Watch:
                 self._poll.register(fd, events)
         self._watched = wanted
         moment = min((moment for moment in moments if moment is not None), default=None)
-        return self._poll.poll(None if moment is None else max(0.0, moment - time.monotonic()) * 1000)
+        seconds = None if moment is None else min(max(0.0, moment - time.monotonic()), LONGEST_WAIT)
+        return self._poll.poll(None if seconds is None else seconds * 1000)
 
     def forget(self, fd: int) -> None:
         """Before it is closed, because its number may soon be another's."""
