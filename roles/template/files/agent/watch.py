@@ -23,7 +23,7 @@ class Watch:
         self._watched: dict[int, int] = {}
 
     def wait(self, wanted: dict[int, int], moments: Iterable[float | None]) -> list[tuple[int, int]]:
-        """What happened to the descriptors in ``wanted`` (each with its events), or nothing at the first moment, or before."""
+        """What happened to descriptors, each wanted with its events; nothing at the first moment, or before."""
         for fd in self._watched.keys() - wanted.keys():
             self._poll.unregister(fd)
         for fd, events in wanted.items():
