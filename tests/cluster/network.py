@@ -21,6 +21,9 @@ from .failures import CannotRun, ClusterError
 from .layout import Layout
 
 BRIDGE = "pods"  # in the namespace, whose names are our own
+# Without one of its own a bridge takes the lowest of its ports': it changes when pods come and go, and who knew the old
+# one talks into the void until it asks again.
+BRIDGE_ADDRESS = "02:00:00:00:00:01"
 MACHINE_PORT = "machine"
 NODE_TABLE = "100"
 BRIDGE_PLUGIN = "bridge-in-pod-network"
@@ -47,7 +50,7 @@ def create(layout: Layout, *, enforce: bool) -> None:
 def _create_bridge(layout: Layout) -> None:
     prefix = ipaddress.ip_network(layout.pod_subnet).prefixlen
     peer = [layout.link, "netns", str(os.getpid())]
-    inside(layout, "ip", "link", "add", BRIDGE, "type", "bridge")
+    inside(layout, "ip", "link", "add", BRIDGE, "address", BRIDGE_ADDRESS, "type", "bridge")
     inside(layout, "ip", "link", "add", MACHINE_PORT, "type", "veth", "peer", "name", *peer)
     inside(layout, "ip", "link", "set", MACHINE_PORT, "master", BRIDGE)
     # This machine may reach itself by a service address: what comes from the port then goes back to it.

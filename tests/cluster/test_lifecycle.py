@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import processes, teardown
+from tests.cluster import network, processes, teardown
 from tests.cluster.trial import (
     CALL_BY_NAME,
     CLAIM,
@@ -72,6 +72,12 @@ def test_pods_and_this_machine_reach_services() -> None:
     authority = ssl.create_default_context(cafile=str(LAYOUT.certificates / "authority.crt"))
     with urllib.request.urlopen(f"https://{LAYOUT.service_address}/readyz", timeout=10, context=authority) as answer:
         assert answer.read() == b"ok"
+
+
+def test_the_bridge_keeps_its_address_when_pods_come_and_go() -> None:
+    done("up")
+    run_pod()
+    assert network.BRIDGE_ADDRESS in network.inside(LAYOUT, "ip", "link", "show", network.BRIDGE)
 
 
 def test_a_policy_closes_a_pod_to_others_and_never_to_its_node() -> None:
