@@ -17,7 +17,6 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources im
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.holding import Held, held
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.keeper import Keeper
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.keeper_book import Event
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease import Lease, LeaseLostError, lease_of
 
 from .fake.clock import SkippingClock
@@ -25,6 +24,7 @@ from .fake.cluster import FakeCluster
 from .fake.controller import NAMESPACE
 from .fake.plan import Fault, How, status
 from .fake.store import Body, Key
+from .listening import Listener
 from .traffic import DELETE, GET_CLAIM, PATCH_CLAIM
 
 if t.TYPE_CHECKING:
@@ -36,30 +36,9 @@ TTL = 60.0
 SOON = 5.0
 
 
-class Listener:
-    """Hears what a keeper reports, and can wait for it."""
-
-    def __init__(self) -> None:
-        self.said: list[Event] = []
-        self._changed = threading.Condition()
-
-    def __call__(self, event: Event) -> None:
-        with self._changed:
-            self.said.append(event)
-            self._changed.notify_all()
-
-    def wait_for(self, kind: str) -> Event:
-        def found() -> list[Event]:
-            return [event for event in self.said if event.kind == kind]
-
-        with self._changed:
-            assert self._changed.wait_for(found, SOON), f"nobody said {kind}: {self.said}"
-            return found()[0]
-
-
 @pytest.fixture
 def listener() -> Listener:
-    return Listener()
+    return Listener(SOON)
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ from .workspace_ground import (
     delete,
     edit_template,
     key,
+    mode,
     prepare,
     refresh,
     refresh_asleep,
@@ -52,10 +53,6 @@ ACQUIRE = "ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acqu
 @pytest.fixture(autouse=True)
 def _template(cluster: FakeCluster) -> None:
     prepare(cluster)
-
-
-def mode(cluster: FakeCluster) -> str:
-    return str(sandbox(cluster)["spec"]["operatingMode"])
 
 
 def test_one_call_says_how_the_workspace_came_to_run(cluster: FakeCluster, client: Client) -> None:

@@ -33,22 +33,17 @@ from .workspace_ground import (
     TEMPLATE,
     delete,
     key,
+    mode,
     prepare,
     run,
     sandbox,
     suspend,
 )  # fmt: skip
 
-ACQUIRE = "ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire"
-
 
 @pytest.fixture(autouse=True)
 def _template(cluster: FakeCluster) -> None:
     prepare(cluster)
-
-
-def mode(cluster: FakeCluster) -> str:
-    return str(sandbox(cluster)["spec"]["operatingMode"])
 
 
 def test_other_disks_in_the_template_are_a_mismatch_even_for_a_refresh(cluster: FakeCluster, client: Client) -> None:

@@ -92,3 +92,8 @@ def key(plural: str = "sandboxes", workspace_id: str = ID) -> Key:
 def sandbox(cluster: FakeCluster, workspace_id: str = ID) -> Body:
     """The Sandbox of a workspace."""
     return cluster.store.get(key(workspace_id=workspace_id))
+
+
+def mode(cluster: FakeCluster) -> str:
+    """Whether it is to run or suspended."""
+    return str(sandbox(cluster)["spec"]["operatingMode"])

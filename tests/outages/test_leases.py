@@ -5,36 +5,17 @@
 from __future__ import annotations
 
 import datetime
-import threading
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, SANDBOX
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.keeper import Keeper
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.keeper_book import Event
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease import Lease
+from tests.faults.listening import Listener
 
 from .outage import NAMESPACE, SOON, stopped, until
 
 #: Seconds of a lease: half of it is enough for a look at what the keeper says, also on a busy machine.
 TTL = 20.0
-
-
-class Listener:
-    """Hears what the keeper reports, and can wait for it."""
-
-    def __init__(self) -> None:
-        self.said: list[Event] = []
-        self._changed = threading.Condition()
-
-    def __call__(self, event: Event) -> None:
-        with self._changed:
-            self.said.append(event)
-            self._changed.notify_all()
-
-    def wait_for(self, kind: str) -> Event:
-        with self._changed:
-            assert self._changed.wait_for(lambda: [one for one in self.said if one.kind == kind], SOON), self.said
-            return next(one for one in self.said if one.kind == kind)
 
 
 def claimed(client: Client, name: str) -> Lease:
@@ -54,7 +35,7 @@ def claimed(client: Client, name: str) -> Lease:
 
 
 def test_lease_outlives_a_server_that_stands_still_for_less_than_the_rest_of_it(client: Client) -> None:
-    listener = Listener()
+    listener = Listener(SOON)
     with Keeper(listener) as keeper:
         lease = claimed(client, "outlives")
         sandbox = client.get(SANDBOX.ref(NAMESPACE, str(lease.sandbox)))["metadata"]["uid"]
@@ -73,7 +54,7 @@ def test_lease_outlives_a_server_that_stands_still_for_less_than_the_rest_of_it(
 
 
 def test_lease_does_not_outlive_a_server_that_stands_still_for_longer_and_its_loss_has_a_name(client: Client) -> None:
-    listener = Listener()
+    listener = Listener(SOON)
     with Keeper(listener) as keeper:
         lease = claimed(client, "lost")
         entry = keeper.hold(client, lease)

@@ -66,16 +66,24 @@ class Named:
 
     Attributes:
         policy: ``Kind namespace/name``.
-        problem: what is wrong with it, or None when it grants the request, no more and no less, and selects the pod.
+        fault: what is wrong with it, as what follows its name in a sentence; None when it grants the request, no more
+            and no less, and selects the pod.
+        next_step: what to do about that, or None.
     """
 
     policy: str
-    problem: str | None = None
+    fault: str | None = None
+    next_step: str | None = None
 
     @property
     def holds(self) -> bool:
         """Whether nothing is wrong with it."""
-        return self.problem is None
+        return self.fault is None
+
+    @property
+    def problem(self) -> str | None:
+        """The fault as a clause of its own."""
+        return None if self.fault is None else f"it {self.fault}"
 
 
 def look_for(reach: Reach, request: Request, name: str, labels: c.Mapping[str, str]) -> Named:
@@ -97,15 +105,27 @@ def look_for(reach: Reach, request: Request, name: str, labels: c.Mapping[str, s
     )
     live = next(found, None)
     if live is None:
-        return Named(ref, f"it is not there, so nothing grants {request}, and nothing limits the pod to that")
+        return Named(
+            ref,
+            f"is not there, so nothing grants {request} to Pod {pod}, and nothing limits it to that",
+            "Role namzu.sandbox.boundary makes it; egress.name names another one.",
+        )
     selector = "podSelector" if engine == "core" else "endpointSelector"
     # Whom it selects is judged by the pod itself, below.
     wanted["spec"][selector] = (live.get("spec") or {}).get(selector)
     faults = differences(live, wanted)
     if faults:
-        return Named(ref, f"it does not grant {request}: {'; '.join(faults)}")
+        return Named(
+            ref,
+            f"does not grant {request}: {'; '.join(faults)}",
+            "Apply role namzu.sandbox.boundary anew, or ask for what the policy grants.",
+        )
     if ref not in {str(one) for tier in reach.compiled.egress.tiers for one in tier.policies}:
-        return Named(ref, f"it does not select the pod: {_lacking(live['spec'].get(selector) or {}, pod)}")
+        return Named(
+            ref,
+            f"does not select Pod {pod}: {_lacking(live['spec'].get(selector) or {}, pod)}",
+            "Look who changed the pod's labels; a new sandbox has those of its template.",
+        )
     return Named(ref)
 
 

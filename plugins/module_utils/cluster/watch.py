@@ -9,8 +9,9 @@ import typing as t
 from .client import Client
 from .deadline import Deadline
 from .errors import ApiUnreachableError, GoneError, SandboxError, UnavailableError
+from .reading import read
 from .resources import Body, ObjectRef
-from .retry import LONGEST_WAIT, pause, retry, wait_or_raise
+from .retry import LONGEST_WAIT, pause, wait_or_raise
 
 #: Seconds before the deadline in which no read is begun any more: that it was not answered would say nothing.
 LAST_MOMENT = 0.1
@@ -36,7 +37,7 @@ def follow(client: Client, ref: ObjectRef, deadline: Deadline, known: Body | Non
     attempt = 0
     uid: str | None = None
     while not deadline.expired:
-        start = known or retry(deadline, lambda: client.get(ref, deadline))
+        start = known or read(client, ref, deadline)
         known = None
         uid = uid or str(start["metadata"]["uid"])
         began = deadline.elapsed()

@@ -11,8 +11,9 @@ from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import GoneError
 from ..cluster.portforward import open_port
+from ..cluster.reading import read
 from ..cluster.resources import CLAIM, POD, SANDBOX, Body, ObjectRef
-from ..cluster.retry import pause, retry
+from ..cluster.retry import pause
 from ..cluster.watch import LAST_MOMENT
 from ..guest.agent import AgentAddress
 from ..guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
@@ -74,10 +75,10 @@ def locate(client: Client, namespace: str, name: str, *, port: int, mode: Addres
 def _held(client: Client, namespace: str, name: str, deadline: Deadline) -> tuple[ObjectRef, Body]:
     claim, direct = CLAIM.ref(namespace, name), SANDBOX.ref(namespace, name)
     try:
-        return claim, retry(deadline, lambda: client.get(claim, deadline))
+        return claim, read(client, claim, deadline)
     except GoneError as no_claim:
         try:
-            return direct, retry(deadline, lambda: client.get(direct, deadline))
+            return direct, read(client, direct, deadline)
         except GoneError:
             raise no_claim from None
 
@@ -148,7 +149,7 @@ def _share(clock: Deadline) -> Deadline:
 
 def _service_name(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> str:
     ref = SANDBOX.ref(namespace, sandbox)
-    status = retry(deadline, lambda: client.get(ref, deadline)).get("status") or {}
+    status = read(client, ref, deadline).get("status") or {}
     if not status.get("serviceFQDN"):
         raise AcquireError(
             f"{ref} has no service name, so its agent cannot be reached by one.",

@@ -22,8 +22,8 @@ from ..boundary.verdict import Finding, Verdict
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import GoneError, InputError
+from ..cluster.reading import read
 from ..cluster.resources import TEMPLATE, TEMPLATE_LABEL, WARM_POOL, Body
-from ..cluster.retry import retry
 from .address import locate
 from .boundaries import EgressBoundary, IngressBoundary, Unverified, one_engine
 from .planned import managed_policy, planned_pod_of, stands
@@ -190,7 +190,7 @@ class Live:
         return self._planned(self._read(TEMPLATE.ref(self._namespace, template)), labels, pooled=False)
 
     def _read(self, ref: t.Any) -> Body:
-        return retry(self._deadline, lambda: self._client.get(ref, self._deadline))
+        return read(self._client, ref, self._deadline)
 
     def _planned(self, template: Body, labels: t.Mapping[str, str], *, pooled: bool) -> Subject:
         subject, self.world = planned(self.world, self._objects, self._unread, template, labels, pooled=pooled)

@@ -8,8 +8,8 @@ import dataclasses
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
+from ..cluster.reading import read, read_items
 from ..cluster.resources import CLAIM, POD, WARM_POOL, condition
-from ..cluster.retry import retry
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,9 +42,9 @@ def read_capacity(client: Client, namespace: str, warm_pool: str, deadline: Dead
         GoneError: there is no such pool.
         ApiError, ApiUnreachableError: something could not be read.
     """
-    pool = retry(deadline, lambda: client.get(WARM_POOL.ref(namespace, warm_pool), deadline))
-    claims = retry(deadline, lambda: client.list(CLAIM, namespace, deadline=deadline)).get("items") or []
-    pods = retry(deadline, lambda: client.list(POD, namespace, deadline=deadline)).get("items") or []
+    pool = read(client, WARM_POOL.ref(namespace, warm_pool), deadline)
+    claims = read_items(client, CLAIM, namespace, deadline)
+    pods = read_items(client, POD, namespace, deadline)
     # Counted by the field that the API requires, not by a label that a claim may lack.
     ours = [claim for claim in claims if ((claim.get("spec") or {}).get("warmPoolRef") or {}).get("name") == warm_pool]
     waiting = [claim for claim in ours if condition(claim, "Ready").get("status") != "True"]

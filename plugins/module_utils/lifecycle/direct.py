@@ -15,6 +15,7 @@ import typing as t
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import SandboxError
+from ..cluster.reading import read
 from ..cluster.resources import (
     ACQUIRE_ID_ANNOTATION,
     POD,
@@ -24,7 +25,6 @@ from ..cluster.resources import (
     ObjectRef,
     condition,
 )
-from ..cluster.retry import retry
 from .making import Making
 from .matching import label_differences, life_differences, refuse_mismatch
 from .request import AcquireRequest
@@ -62,7 +62,7 @@ def read_template(client: Client, namespace: str, name: str, deadline: Deadline)
         GoneError: there is no such template.
     """
     ref = TEMPLATE.ref(namespace, name)
-    spec = retry(deadline, lambda: client.get(ref, deadline)).get("spec")
+    spec = read(client, ref, deadline).get("spec")
     pod_template = spec.get("podTemplate") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(pod_template, dict) or not _is_pod_template(pod_template):
         raise TemplateError(

@@ -13,6 +13,7 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
+from ..cluster.reading import read_items
 from ..cluster.resources import (
     ACQUIRE_ID_ANNOTATION,
     CLAIM,
@@ -22,10 +23,10 @@ from ..cluster.resources import (
     TEMPLATE_LABEL,
     WARM_POOL,
     Body,
+    Kind,
     annotation,
     condition,
 )
-from ..cluster.retry import retry
 from .claim import DEAD_REASONS, EXPIRED_REASONS, is_rejected, named_sandbox
 from .diagnosis import pod_complaint
 
@@ -95,14 +96,13 @@ def standing_sandboxes(
         ApiError, ApiUnreachableError: a list could not be read.
     """
 
-    def read(kind: t.Any, selector: str | None = None) -> list[Body]:
-        answer = retry(deadline, lambda: client.list(kind, namespace, label_selector=selector, deadline=deadline))
-        return answer.get("items") or []
+    def listed(kind: Kind, selector: str | None = None) -> list[Body]:
+        return read_items(client, kind, namespace, deadline, label_selector=selector)
 
-    claims = read(CLAIM, label_selector)
-    sandboxes = {_name(body): body for body in read(SANDBOX)}
-    chosen = sandboxes if label_selector is None else {_name(body): body for body in read(SANDBOX, label_selector)}
-    pods = {_name(body): body for body in read(POD)}
+    claims = listed(CLAIM, label_selector)
+    sandboxes = {_name(body): body for body in listed(SANDBOX)}
+    chosen = sandboxes if label_selector is None else {_name(body): body for body in listed(SANDBOX, label_selector)}
+    pods = {_name(body): body for body in listed(POD)}
     now = client.clock.now()
     found = [_from_claim(claim, sandboxes, pods, now) for claim in claims]
     found += [_direct(body, pods, now) for body in chosen.values() if not _is_owned(body)]

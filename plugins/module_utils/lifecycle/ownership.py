@@ -9,6 +9,7 @@ import uuid
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import ApiError, ApiUnreachableError, ConflictError, GoneError, SandboxError, UnavailableError
+from ..cluster.reading import read
 from ..cluster.resources import ACQUIRE_ID_ANNOTATION, Body, annotation
 from ..cluster.retry import FIRST_WAIT, pause, retry, wait_or_raise
 from .paths import Path
@@ -95,7 +96,7 @@ class OwnedObject:
     def _standing(self, deadline: Deadline) -> Body | None:
         """What stands under the name: ours, a match, or None; anything else raises."""
         try:
-            made = retry(deadline, lambda: self._client.get(self.ref, deadline))
+            made = read(self._client, self.ref, deadline)
         except GoneError:
             return None
         if annotation(made, ACQUIRE_ID_ANNOTATION) == self._id:
@@ -132,7 +133,7 @@ class OwnedObject:
         wait = FIRST_WAIT
         while True:
             try:
-                made = retry(deadline, lambda: self._client.get(self.ref, deadline))
+                made = read(self._client, self.ref, deadline)
             except GoneError:
                 if late.expired:
                     return

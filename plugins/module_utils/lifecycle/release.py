@@ -10,6 +10,7 @@ import typing as t
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import ApiUnreachableError, ConflictError, GoneError, SandboxError, UnavailableError
+from ..cluster.reading import read
 from ..cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, POD, SANDBOX, Body, ObjectRef, annotation
 from ..cluster.retry import retry
 from .claim import named_sandbox
@@ -91,7 +92,7 @@ def _find_direct(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[
 
 def _read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
     try:
-        return retry(deadline, lambda: client.get(ref, deadline))
+        return read(client, ref, deadline)
     except GoneError as error:
         _raise_unless_the_object(error)
         return None

@@ -10,8 +10,8 @@ import typing as t
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import InputError, SandboxError
-from ..cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, SANDBOX, Body, Kind, annotation
-from ..cluster.retry import retry
+from ..cluster.reading import read_items
+from ..cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, SANDBOX, annotation
 from ..cluster.transport import POOL_SIZE
 from .ownership import CLEANUP_SECONDS
 from .release import Released, release
@@ -28,19 +28,13 @@ def names_matching(client: Client, namespace: str, label_selector: str, deadline
             "label_selector is empty, which would release every sandbox in the namespace.",
             next_step="Give a selector that matches only what shall go.",
         )
-    claims = _matching(client, CLAIM, namespace, label_selector, deadline)
+    claims = read_items(client, CLAIM, namespace, deadline, label_selector=label_selector)
     direct = [
         body
-        for body in _matching(client, SANDBOX, namespace, label_selector, deadline)
+        for body in read_items(client, SANDBOX, namespace, deadline, label_selector=label_selector)
         if annotation(body, ACQUIRE_ID_ANNOTATION)
     ]
     return sorted({str(body["metadata"]["name"]) for body in claims + direct})
-
-
-def _matching(client: Client, kind: Kind, namespace: str, selector: str, deadline: Deadline) -> list[Body]:
-    found = retry(deadline, lambda: client.list(kind, namespace, label_selector=selector, deadline=deadline))
-    items: list[Body] = found["items"]
-    return items
 
 
 def release_many(

@@ -15,8 +15,8 @@ import typing as t
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import GoneError, SandboxError
+from ..cluster.reading import read
 from ..cluster.resources import SANDBOX, TEMPLATE, Body, ObjectRef, annotation
-from ..cluster.retry import retry
 
 #: On a Sandbox that a claim or a pool made: the name of its template.
 TEMPLATE_ANNOTATION = "agents.x-k8s.io/sandbox-template-ref"
@@ -66,12 +66,12 @@ def drift_of_member(client: Client, namespace: str, sandbox: str, deadline: Dead
     Raises:
         ApiError, ApiUnreachableError: one of them cannot be read.
     """
-    body = retry(deadline, lambda: client.get(SANDBOX.ref(namespace, sandbox), deadline))
+    body = read(client, SANDBOX.ref(namespace, sandbox), deadline)
     name = annotation(body, TEMPLATE_ANNOTATION)
     if name is None:
         return ["the template itself"]
     try:
-        template = retry(deadline, lambda: client.get(TEMPLATE.ref(namespace, name), deadline))
+        template = read(client, TEMPLATE.ref(namespace, name), deadline)
     except GoneError:
         return ["the template itself"]
     return drift(body.get("spec") or {}, _with_defaults(template.get("spec") or {}))

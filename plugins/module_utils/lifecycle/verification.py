@@ -15,15 +15,14 @@ import threading
 import typing as t
 
 from ..boundary.live import read_live
-from ..boundary.named import policy_labels, policy_name
+from ..boundary.named import look_for, policy_labels, policy_name
 from ..boundary.objects import Pod, World, read_pod
 from ..boundary.reach import Reach, load_engine
-from ..boundary.translation import differences, translate
 from ..boundary.verdict import Verdict
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.resources import CILIUM_POLICY, NETWORK_POLICY, POD, TEMPLATE_LABEL, WARM_POOL, Body
-from ..cluster.retry import retry
+from ..cluster.reading import read
+from ..cluster.resources import POD, TEMPLATE_LABEL, WARM_POOL, Body
 from .binding import POLL
 from .boundaries import EgressBoundary, IngressBoundary, Proven, one_engine
 from .errors import BoundaryError
@@ -44,8 +43,6 @@ POOL_LABELS = frozenset({"agents.x-k8s.io/warm-pool-sandbox", "agents.x-k8s.io/c
 ADOPTION_SECONDS = 1.0
 
 _Value = t.TypeVar("_Value")
-
-_POLICY_KINDS = {"core": NETWORK_POLICY, "cilium": CILIUM_POLICY}
 
 
 class Verification:
@@ -119,7 +116,7 @@ class Verification:
         ref = POD.ref(self._request.namespace, str(metadata["name"]))
         while POOL_LABELS & (body["metadata"].get("labels") or {}).keys() and not limit.expired:
             limit.sleep(POLL)
-            latest = retry(self._deadline, lambda: self._client.get(ref, self._deadline))
+            latest = read(self._client, ref, self._deadline)
             if latest["metadata"].get("uid") != metadata.get("uid"):
                 break
             body = latest
@@ -139,64 +136,29 @@ class Verification:
         request = self._request
         policy = egress = ingress = None
         if request.egress is not None:
-            policy = self._named(world, reach, request.egress)
+            policy = self._named(reach, request.egress)
             if request.egress.verify == "union":
                 egress = _held(reach.within(request.egress.request))
         if isinstance(request.ingress, IngressBoundary):
             ingress = _held(reach.ingress_verdict(request.agent_port, request.ingress.peers))
         return Proven(egress, ingress, policy)
 
-    def _named(self, world: World, reach: Reach, egress: EgressBoundary) -> str:
+    def _named(self, reach: Reach, egress: EgressBoundary) -> str:
         """The policy that grants the request: it is there, it is the translation, and it selects the pod."""
-        kind, pod = _POLICY_KINDS[self._engine], reach.pod
-        template = self._request.template or pod.labels.get(TEMPLATE_LABEL) or self._template_of_pool()
+        template = self._request.template or reach.pod.labels.get(TEMPLATE_LABEL) or self._template_of_pool()
         name = egress.name or policy_name(template, egress.profile)
-        labels = policy_labels(template, egress.profile)
-        ref = kind.ref(pod.namespace, name)
-        live = next((body for body in world.policies(kind.name) if body["metadata"].get("name") == name), None)
-        if live is None:
-            raise BoundaryError(
-                f"{ref} is not there, so nothing grants {egress.request} to Pod {pod}, and nothing limits it to that.",
-                direction="egress",
-                object=str(ref),
-                next_step="Role namzu.sandbox.boundary makes it; egress.name names another one.",
-            )
-        wanted = translate(egress.request, namespace=pod.namespace, name=name, labels=labels, engine=self._engine)
-        selector = "podSelector" if self._engine == "core" else "endpointSelector"
-        # Whom it selects is judged by the pod itself, below.
-        wanted["spec"][selector] = (live.get("spec") or {}).get(selector)
-        found = differences(live, wanted)
-        if found:
-            raise BoundaryError(
-                f"{ref} does not grant {egress.request}: {'; '.join(found)}.",
-                direction="egress",
-                object=str(ref),
-                next_step="Apply role namzu.sandbox.boundary anew, or ask for what the policy grants.",
-            )
-        if str(ref) not in {str(one) for tier in reach.compiled.egress.tiers for one in tier.policies}:
-            raise BoundaryError(
-                f"{ref} does not select Pod {pod}: {_lacking(live['spec'].get(selector) or {}, pod)}.",
-                direction="egress",
-                object=str(ref),
-                next_step="Look who changed the pod's labels; a new sandbox has those of its template.",
-            )
-        return str(ref)
+        named = look_for(reach, egress.request, name, policy_labels(template, egress.profile))
+        if named.holds:
+            return named.policy
+        raise BoundaryError(
+            f"{named.policy} {named.fault}.", direction="egress", object=named.policy, next_step=named.next_step
+        )
 
     def _template_of_pool(self) -> str:
         """The template of the pool, for a pod that does not carry its name; one read."""
         ref = WARM_POOL.ref(self._request.namespace, str(self._request.warm_pool))
-        spec = retry(self._deadline, lambda: self._client.get(ref, self._deadline)).get("spec") or {}
+        spec = read(self._client, ref, self._deadline).get("spec") or {}
         return str((spec.get("sandboxTemplateRef") or {}).get("name"))
-
-
-def _lacking(selector: Body, pod: Pod) -> str:
-    """Why a selector does not select a pod, in words."""
-    missing = [
-        f"{key}={value} (it has {pod.labels[key]})" if key in pod.labels else f"{key}={value}"
-        for key, value in (selector.get("matchLabels") or {}).items()
-        if pod.labels.get(key) != value
-    ]
-    return f"the pod lacks the label {', '.join(missing)}" if missing else f"its selector is {selector}"
 
 
 def _held(verdict: Verdict) -> Verdict:

@@ -15,8 +15,8 @@ import typing as t
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import GoneError
+from ..cluster.reading import read
 from ..cluster.resources import VOLUME_CLAIM, Body, ObjectRef, annotation
-from ..cluster.retry import retry
 from ..lifecycle.direct import Template
 from ..lifecycle.errors import AcquireError
 from .errors import WorkspaceDiskError
@@ -69,7 +69,7 @@ def read_disks(client: Client, body: Body, deadline: Deadline) -> tuple[Disk, ..
     for name in claim_names(body).values():
         ref = VOLUME_CLAIM.ref(body["metadata"]["namespace"], name)
         try:
-            claims[name] = retry(deadline, lambda ref=ref: client.get(ref, deadline))  # type: ignore[misc]
+            claims[name] = read(client, ref, deadline)
         except GoneError:
             continue
     return disks_of(body, claims)

@@ -23,8 +23,9 @@ from ..cluster.errors import (
     InvalidError,
     UnavailableError,
 )
+from ..cluster.reading import read
 from ..cluster.resources import Body, ObjectRef, annotation
-from ..cluster.retry import pause, retry, wait_or_raise
+from ..cluster.retry import pause, wait_or_raise
 from ..lifecycle.matching import timestamp
 from .errors import WorkspacePreconditionError, WorkspaceReplacedError
 from .naming import HOLDER_EPOCH_ANNOTATION, MODE_CHANGED_ANNOTATION
@@ -136,7 +137,7 @@ class Fence:
             WorkspaceReplacedError: it is another than the one that is meant.
         """
         try:
-            body = retry(deadline, lambda: self.client.get(self.ref, deadline))
+            body = read(self.client, self.ref, deadline)
         except GoneError as error:
             if error.next_step is not None:
                 raise  # the kind is not served here, which says nothing about the object

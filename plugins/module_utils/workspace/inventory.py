@@ -10,8 +10,8 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
+from ..cluster.reading import read_items
 from ..cluster.resources import SANDBOX, TEMPLATE, VOLUME_CLAIM, Body, Kind, annotation, condition
-from ..cluster.retry import retry
 from ..lifecycle import direct
 from ..lifecycle.claim import DEAD_REASONS
 from .body import has_expired, is_settled, template_hash, template_of
@@ -85,18 +85,17 @@ def list_workspaces(
         ApiError, ApiUnreachableError: a list could not be read.
     """
 
-    def read(kind: Kind, selector: str | None = None) -> list[Body]:
-        answer = retry(deadline, lambda: client.list(kind, namespace, label_selector=selector, deadline=deadline))
-        return list(answer["items"])
+    def listed(kind: Kind, selector: str | None = None) -> list[Body]:
+        return read_items(client, kind, namespace, deadline, label_selector=selector)
 
     chosen = WORKSPACE_SELECTOR if not label_selector else f"{WORKSPACE_SELECTOR},{label_selector}"
-    bodies = [body for body in read(SANDBOX, chosen) if is_workspace(body)]
+    bodies = [body for body in listed(SANDBOX, chosen) if is_workspace(body)]
     if workspace_id is not None:
         bodies = [body for body in bodies if annotation(body, ID_ANNOTATION) == workspace_id]
     if not bodies:
         return []
-    claims = {str(body["metadata"]["name"]): body for body in read(VOLUME_CLAIM)}
-    hashes = {str(body["metadata"]["name"]): _hash(body) for body in read(TEMPLATE)}
+    claims = {str(body["metadata"]["name"]): body for body in listed(VOLUME_CLAIM)}
+    hashes = {str(body["metadata"]["name"]): _hash(body) for body in listed(TEMPLATE)}
     now = client.server_time.now().latest
     found = [_summary(body, claims, hashes, now) for body in bodies]
     return sorted(found, key=lambda one: (one.workspace_id, one.name))

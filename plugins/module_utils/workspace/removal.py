@@ -9,8 +9,9 @@ import dataclasses
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import ApiUnreachableError, ConflictError, GoneError, InputError, UnavailableError
+from ..cluster.reading import read
 from ..cluster.resources import POD, VOLUME_CLAIM, Body, ObjectRef
-from ..cluster.retry import LONGEST_WAIT, pause, retry, wait_or_raise
+from ..cluster.retry import LONGEST_WAIT, pause, wait_or_raise
 from ..lifecycle.release import ReleaseTimeoutError
 from .body import refuse_stranger
 from .disks import claim_names
@@ -134,7 +135,7 @@ def _wait_until_gone(client: Client, ref: ObjectRef, body: Body, deadline: Deadl
 def _belongs(client: Client, ref: ObjectRef, uid: str, deadline: Deadline) -> bool:
     """Whether the Sandbox of this uid, or what it owns, stands there."""
     try:
-        metadata = retry(deadline, lambda: client.get(ref, deadline))["metadata"]
+        metadata = read(client, ref, deadline)["metadata"]
     except GoneError:
         return False
     return metadata["uid"] == uid or any(owner.get("uid") == uid for owner in metadata.get("ownerReferences") or [])

@@ -10,8 +10,8 @@ import typing as t
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import GoneError
+from ..cluster.reading import read
 from ..cluster.resources import POD, Body, ObjectRef
-from ..cluster.retry import retry
 from ..lifecycle import direct
 from ..lifecycle.acquire import Acquire
 from ..lifecycle.address import Bound
@@ -81,7 +81,7 @@ class WorkspaceStart(Acquire):
     def _pod_is_going(self) -> bool:
         ref = POD.ref(self.path.ref.namespace, self.path.ref.name)
         try:
-            pod = retry(self.deadline, lambda: self.client.get(ref, self.deadline))
+            pod = read(self.client, ref, self.deadline)
         except GoneError:
             return True
         return bool(pod["metadata"].get("deletionTimestamp"))

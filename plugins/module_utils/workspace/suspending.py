@@ -7,8 +7,9 @@ from __future__ import annotations
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import GoneError
+from ..cluster.reading import read
 from ..cluster.resources import POD, Body, ObjectRef
-from ..cluster.retry import LONGEST_WAIT, pause, retry
+from ..cluster.retry import LONGEST_WAIT, pause
 from ..guest.quiescence import FlushReport, QuiesceReport
 from ..lifecycle import direct
 from .body import lags, refuse_mismatch, refuse_other, refuse_stranger, template_hash, template_of
@@ -119,7 +120,7 @@ def wait_until_stopped(client: Client, ref: ObjectRef, deadline: Deadline) -> No
     pod, attempt = POD.ref(ref.namespace, ref.name), 0
     while True:
         try:
-            body = retry(deadline, lambda: client.get(pod, deadline))
+            body = read(client, pod, deadline)
         except GoneError:
             return
         phase = str((body.get("status") or {}).get("phase"))

@@ -64,6 +64,18 @@ def all_of(receive: t.Callable[[], bytes]) -> bytes:
     return said
 
 
+def sent_beside(sock: socket.socket, data: bytes) -> threading.Thread:
+    """The thread that sends all of it, and then the end."""
+
+    def send() -> None:
+        sock.sendall(data)
+        sock.shutdown(socket.SHUT_WR)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    return sending
+
+
 def test_bytes_go_both_ways(agent: RunningAgent) -> None:
     with listening(echo) as port, open_tcp(agent.client, port, deadline=within()) as stream:
         assert stream.send(b"ping", within())
@@ -97,13 +109,7 @@ def test_ten_megabytes_arrive_whole_through_a_local_port(agent: RunningAgent) ->
     data = os.urandom(10_000_000)
     with listening(echo) as port, Forwarder(agent.client, port) as forwarder:
         with socket.create_connection(forwarder.address) as near:
-
-            def send() -> None:
-                near.sendall(data)
-                near.shutdown(socket.SHUT_WR)
-
-            sending = threading.Thread(target=send)
-            sending.start()
+            sending = sent_beside(near, data)
             assert all_of(lambda: near.recv(65536)) == data
             sending.join()
         assert forwarder.failure is None
@@ -123,13 +129,7 @@ def test_program_that_does_not_read_for_a_while_is_waited_for(agent: RunningAgen
 
     with listening(late) as port, Forwarder(agent.client, port) as forwarder:
         with socket.create_connection(forwarder.address) as near:
-
-            def send() -> None:
-                near.sendall(data)
-                near.shutdown(socket.SHUT_WR)
-
-            sending = threading.Thread(target=send)
-            sending.start()
+            sending = sent_beside(near, data)
             sending.join(1.0)
             held_back = sending.is_alive()
             reads.set()

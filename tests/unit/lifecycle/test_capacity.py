@@ -34,7 +34,8 @@ class Pool:
         self._next(f"get {ref}")
         return self._pool
 
-    def list(self, kind: Kind, namespace: str, *, deadline: Deadline) -> Body:
+    def list(self, kind: Kind, namespace: str, *, label_selector: str | None = None, deadline: Deadline) -> Body:
+        assert label_selector is None
         self._next(f"list {kind.plural} {namespace}")
         return {"items": self._lists[kind.plural]}
 
