@@ -3,7 +3,7 @@
 """The disks of a workspace: which they are, whether they are still the same ones, and what keeps them from being bound.
 
 Sources: agent-sandbox v0.5.6 (``reconcilePVCs``): a claim is named ``<entry>-<sandbox>`` and owned by its Sandbox, and
-one that is gone is made anew at once, empty. Kubernetes: a claim that is in use goes only when its pod has stopped.
+one that is gone is made anew, empty. Kubernetes: a claim that is in use goes only when its pod has stopped.
 """
 
 from __future__ import annotations
