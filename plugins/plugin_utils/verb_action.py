@@ -12,10 +12,14 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
+from ..module_utils.front.kept_client import KeptClient
 from ..module_utils.front.verb import Context, Params, Result, Verb, perform, sensitive_values
 from . import keeper_link
 
 _LOCAL = ("local", "ansible.builtin.local")
+
+#: A worker runs every item of a task's loop; it is forked anew for the next task.
+_KEPT = KeptClient()
 
 
 class VerbAction(ActionBase):
@@ -41,7 +45,7 @@ class VerbAction(ActionBase):
             result.update(ran)
             return result
         params, secrets = self._validated(result)
-        context = Context(self._task.check_mode, self._environ(), keeper=keeper_link.active())
+        context = Context(self._task.check_mode, self._environ(), keeper=keeper_link.active(), kept=_KEPT)
         outcome = perform(self.verb, params, context)
         if not self._task.diff:
             outcome.pop("diff", None)

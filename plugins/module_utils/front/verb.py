@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import typing as t
@@ -14,7 +15,8 @@ from ..cluster.client import MINIMUM_REQUEST_TIMEOUT, Client
 from ..cluster.errors import InputError, SandboxError
 from .durations import seconds
 from .interrupts import interruptible
-from .options import Spec
+from .kept_client import KeptClient
+from .options import ACCESS, Spec
 
 Params = dict[str, t.Any]
 Result = dict[str, t.Any]
@@ -55,11 +57,13 @@ class Context:
         check_mode: say what would happen, change nothing.
         environ: the environment with the task's ``environment:``; an action plugin's process does not have that.
         keeper: the lease keeper of the play, or None; only an action plugin has one.
+        kept: keeps the client for the next item of a loop, or None; only an action plugin has one.
     """
 
     check_mode: bool
     environ: t.Mapping[str, str] = dataclasses.field(repr=False)
     keeper: Keeper | None = dataclasses.field(default=None, repr=False)
+    kept: KeptClient | None = dataclasses.field(default=None, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,8 +97,11 @@ def failure(error: SandboxError) -> Result:
     return {"failed": True, "changed": False, "msg": str(error), **error.fields()}
 
 
-def connect(params: Params, context: Context) -> Client:
-    """A client for the access options of a verb; no request is sent yet.
+@contextlib.contextmanager
+def connect(params: Params, context: Context) -> t.Iterator[Client]:
+    """A client for the access options of a verb, while the block lasts; no request is sent yet.
+
+    After a block that succeeds it is kept for the next item of a loop, where ``context`` can.
 
     Raises:
         AccessError, InputError: the options name no usable way to the API server.
@@ -102,7 +109,13 @@ def connect(params: Params, context: Context) -> Client:
     timeout = seconds("request_timeout", params["request_timeout"])
     if timeout < MINIMUM_REQUEST_TIMEOUT:
         raise InputError(f"request_timeout is {timeout:g} s; it must be at least {MINIMUM_REQUEST_TIMEOUT:g} s.")
-    return Client(resolve_access(params, context.environ), request_timeout=timeout)
+
+    def make() -> Client:
+        return Client(resolve_access(params, context.environ), request_timeout=timeout)
+
+    asked = ({name: params.get(name) for name in ACCESS}, dict(context.environ), timeout)
+    with make() if context.kept is None else context.kept.lend(asked, make) as client:
+        yield client
 
 
 def namespace_of(params: Params, client: Client) -> str:

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Are the sandbox's processes without privileges? Asked of the kernel, through the agent, in the pod itself.
 
-The answer is ``/proc/self/status`` (proc_pid_status(5)) of a command that the agent runs as it runs any other. All
-five capability masks must be zero, the bounding set and the ambient set among them, and ``NoNewPrivs`` must be 1:
-then no program in the image, set-user-ID or with file capabilities, can gain one back. What cannot be read is refused.
+The answer is ``/proc/self/status`` (proc_pid_status(5)) of the agent, which starts every command: they inherit what it
+has (capabilities(7)). All five capability masks must be zero, the bounding set and the ambient set among them, and
+``NoNewPrivs`` must be 1: then no program in the image, set-user-ID or with file capabilities, can gain one back. An older
+agent is asked for the status of a command. What cannot be read is refused.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ import re
 from ..cluster.deadline import Deadline
 from .agent import Agent
 from .calls import printable
-from .errors import GuestRefusedError, GuestTimeoutError, PrivilegeError
-from .execution import Execution
+from .errors import GuestRefusedError, GuestTimeoutError, GuestUnsupportedError, PrivilegeError
 
 _STATUS = "/proc/self/status"
 _READ_STATUS = f"import sys; sys.stdout.write(open('{_STATUS}').read())"
@@ -84,7 +84,7 @@ def probe_privileges(agent: Agent, deadline: Deadline, subject: str) -> Privileg
     """
     where = f"{subject} ({agent.peer.name})"
     try:
-        execution = _read_status(agent, deadline)
+        status = _read_status(agent, deadline, subject, where)
     except GuestTimeoutError as error:
         raise GuestTimeoutError(
             f"The privilege probe of {where} got no answer within {deadline.seconds:g} s, so nothing is proven and the "
@@ -93,31 +93,41 @@ def probe_privileges(agent: Agent, deadline: Deadline, subject: str) -> Privileg
             object=subject,
             next_step=error.next_step,
         ) from None
-    if execution.rc != 0:
-        said = printable(execution.stderr_text, 200) or "nothing"
-        raise _unreadable(subject, where, f"reading {_STATUS} ended with {execution.rc} and said {said}")
-    if execution.truncated_stdout:
-        raise _unreadable(subject, where, f"{_STATUS} is longer than {_MAX_STATUS} bytes")
-    privileges = _parse(execution, subject, where)
+    privileges = _parse(status, subject, where)
     if not privileges.none:
         raise _excess(privileges, subject, where)
     return privileges
 
 
-def _read_status(agent: Agent, deadline: Deadline) -> Execution:
+def _read_status(agent: Agent, deadline: Deadline, subject: str, where: str) -> str:
+    try:
+        with agent.caller.call("privileges", {}, deadline) as call:
+            return str(call.part("status", text=str)["text"])
+    except GuestUnsupportedError:
+        return _status_of_a_command(agent, deadline, subject, where)
+
+
+def _status_of_a_command(agent: Agent, deadline: Deadline, subject: str, where: str) -> str:
     """With ``cat``, and in an image without one, with the Python that runs the agent."""
     try:
-        return agent.execute(["cat", _STATUS], deadline=deadline, max_output=_MAX_STATUS)
+        execution = agent.execute(["cat", _STATUS], deadline=deadline, max_output=_MAX_STATUS)
     except GuestRefusedError as error:
         if error.kind not in ("not-found", "not-executable"):
             raise
-    python = agent.healthz(deadline).executable
-    return agent.execute([python, "-I", "-S", "-c", _READ_STATUS], deadline=deadline, max_output=_MAX_STATUS)
+        python = agent.healthz(deadline).executable
+        argv = [python, "-I", "-S", "-c", _READ_STATUS]
+        execution = agent.execute(argv, deadline=deadline, max_output=_MAX_STATUS)
+    if execution.rc != 0:
+        said = printable(execution.stderr_text, 200) or "nothing"
+        raise _unreadable(subject, where, f"reading {_STATUS} ended with {execution.rc} and said {said}")
+    if execution.truncated_stdout:
+        raise _unreadable(subject, where, f"{_STATUS} is longer than {_MAX_STATUS} bytes")
+    return execution.stdout_text
 
 
-def _parse(execution: Execution, subject: str, where: str) -> Privileges:
+def _parse(status: str, subject: str, where: str) -> Privileges:
     fields: dict[str, str] = {}
-    for line in execution.stdout_text.split("\n"):
+    for line in status.split("\n"):
         name, colon, value = line.partition(":")
         if colon:
             if name in fields:

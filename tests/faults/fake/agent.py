@@ -96,10 +96,12 @@ class FakeAgent:
         """All that is sent for a request."""
         if request.get("token") != POD_UID:
             return encode(encode_json({"error": {"kind": "unauthorized", "message": "not ours"}}))
+        if request["op"] == "privileges":
+            return encode(encode_json({"status": {"text": self.status}}))
         if request["op"] in self.settles:
             return encode(encode_json(self.settles[request["op"]]))
         argv = request["body"]["argv"]
-        said = self.status if argv == ["cat", "/proc/self/status"] else " ".join(argv) + "\n"
+        said = " ".join(argv) + "\n"
         if argv[:2] == ["python3", "-I"]:
             said = self.tried(argv[-1])
         end = {

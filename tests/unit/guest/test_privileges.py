@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent, AgentAddress, Health
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import (
+    GuestProtocolError,
     GuestRefusedError,
     GuestTimeoutError,
     GuestUnauthorizedError,
+    GuestUnsupportedError,
     PrivilegeError,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.execution import Execution
@@ -31,6 +33,8 @@ from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import (
     within,
     without_privileges,
 )
+from ansible_collections.namzu.sandbox.tests.unit.guest.test_agent_client import Server, agent_at
+from ansible_collections.namzu.sandbox.tests.unit.guest.test_agent_client import answer as answered
 
 ZERO = "0000000000000000"
 MASKS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
@@ -51,12 +55,19 @@ def status(**changes: str | None) -> str:
 
 
 class ScriptedAgent(Agent):
-    """Answers a command by its program: an Execution, a text for its output, or an error to raise."""
+    """An agent from before the operation ``privileges``.
+
+    It answers a command by its program: an Execution, a text for its output, or an error to raise.
+    """
 
     def __init__(self, **answers: Execution | str | Exception) -> None:
         super().__init__(AgentAddress("10.0.0.7", 1024, "secret-4711"))
         self.answers = answers
         self.asked: list[list[str]] = []
+
+    @property
+    def caller(self) -> t.Any:
+        return OldCaller()
 
     def healthz(self, deadline: t.Any) -> Health:
         return Health(1, frozenset(), "1", "3", PYTHON, "/", 0.0)
@@ -67,6 +78,11 @@ class ScriptedAgent(Agent):
         if isinstance(answer, Exception):
             raise answer
         return answer if isinstance(answer, Execution) else executed(answer)
+
+
+class OldCaller:
+    def call(self, operation: str, _body: t.Any, _deadline: t.Any) -> t.NoReturn:
+        raise GuestUnsupportedError(f"{operation}: unknown", feature=operation)
 
 
 def executed(stdout: str, rc: int = 0, stderr: str = "", truncated: bool = False) -> Execution:
@@ -185,7 +201,12 @@ def test_capabilities_have_the_names_of_the_kernel() -> None:
     assert len(capability_names((1 << 41) - 1)) == 41
 
 
-def test_the_real_agent_is_judged_as_the_kernel_sees_it(tmp_path: pathlib.Path) -> None:
+#: As the agent was before it knew the operation.
+OLDER = 'import operations; del operations.LOADED["privileges"]'
+
+
+@pytest.mark.parametrize("patch", [None, OLDER], ids=["this agent", "an older agent"])
+def test_the_real_agent_is_judged_as_the_kernel_sees_it(tmp_path: pathlib.Path, patch: str | None) -> None:
     prefix = without_privileges()
     shown = subprocess.run([*prefix, "cat", "/proc/self/status"], capture_output=True, check=True, text=True).stdout
     masks = {field: int(status_field(shown, field), 16) for field in MASKS}
@@ -193,8 +214,33 @@ def test_the_real_agent_is_judged_as_the_kernel_sees_it(tmp_path: pathlib.Path) 
     # With cat, and where PATH holds none that can be executed, with the agent's Python.
     (tmp_path / "cat").write_text("", encoding="utf-8")
     for env in ({}, {"PATH": str(tmp_path)}):
-        with running_agent(workspace=tmp_path, prefix=prefix, env=env) as agent:
+        with running_agent(workspace=tmp_path, prefix=prefix, env=env, patch=patch) as agent:
             assert excess_of(agent.client) == expected
+
+
+def test_the_agent_answers_for_itself_and_starts_nothing(tmp_path: pathlib.Path) -> None:
+    with running_agent(workspace=tmp_path, prefix=without_privileges()) as agent, agent.connect() as wire:
+        text = wire.request("privileges").json()["status"]["text"]
+        assert status_field(text, "NoNewPrivs") == agent.status("NoNewPrivs")
+        assert status_field(text, "Name") == agent.status("Name")
+        with agent.connect() as other:
+            assert other.request("privileges", {"of": 1}).json()["error"]["kind"] == "bad-request"
+
+
+def test_a_command_has_no_more_than_the_agent(tmp_path: pathlib.Path) -> None:
+    with running_agent(workspace=tmp_path, prefix=without_privileges()) as agent:
+        with agent.connect() as wire:
+            own = wire.request("privileges").json()["status"]["text"]
+        theirs = agent.client.execute(["cat", "/proc/self/status"], deadline=within(15)).stdout_text
+        for field in MASKS:
+            assert int(status_field(theirs, field), 16) & ~int(status_field(own, field), 16) == 0
+        assert int(status_field(theirs, "NoNewPrivs")) >= int(status_field(own, "NoNewPrivs"))
+
+
+@pytest.mark.parametrize("answer", [{}, {"status": None}, {"status": {}}, {"status": {"text": 1}}])
+def test_an_answer_without_a_status_is_no_proof(answer: dict[str, t.Any]) -> None:
+    with Server(answered(answer)) as server, pytest.raises(GuestProtocolError):
+        probe(agent_at(server.port))
 
 
 def excess_of(agent: Agent) -> set[str]:

@@ -3,7 +3,7 @@
 """Every operation, and what its handler may use.
 
 A file of the agent is compiled each time that it is loaded, for there is nowhere to keep the result. So only what every
-sandbox is asked for (its health, and the command that proves it without privileges) is loaded at the start.
+sandbox is asked for (its health, its privileges and a command) is loaded at the start.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
     Handler = Callable[["Context", Peer, dict[str, Any]], None]
 
-LOADED: dict[str, Handler] = {"healthz": health.healthz, "execute": execute.execute}
+LOADED: dict[str, Handler] = {
+    "healthz": health.healthz,
+    "privileges": health.privileges,
+    "execute": execute.execute,
+}
 
 #: Operation to its file, its function there, and the feature that names it.
 LATER: dict[str, tuple[str, str, str]] = {
@@ -48,7 +52,7 @@ LATER: dict[str, tuple[str, str, str]] = {
     "flush": ("flush", "flush", "flush"),
 }
 
-FEATURES = sorted({"execute", "heartbeat", *(feature for _file, _function, feature in LATER.values())})
+FEATURES = sorted({"execute", "heartbeat", "privileges", *(feature for _file, _function, feature in LATER.values())})
 
 
 def find(operation: str) -> Handler:
