@@ -9,10 +9,14 @@ import re
 import typing as t
 
 import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, perform
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.boundary_check import VERB as BOUNDARY_CHECK
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import BoundaryError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.network_probe import NetworkProbe
+from ansible_collections.namzu.sandbox.tests.unit.front.playing import access
 
 from .bounded import wanted
 from .fake.cluster import FakeCluster
@@ -78,3 +82,31 @@ def test_pods_that_cannot_be_listed_are_not_tried(bounded: FakeCluster, client: 
 def test_answer_that_is_none_is_no_proof(bounded: FakeCluster, client: Client, said: str) -> None:
     bounded.agent.tried = lambda _asked: said  # type: ignore[method-assign]
     assert "could not be read" in str(refused(client, bounded))
+
+
+def boundary_check(cluster: FakeCluster, **options: t.Any) -> dict[str, t.Any]:
+    """What the verb says of a sandbox that is held."""
+    given = access(cluster, name="build-1", egress={"kind": "deny_all"}, network_probe=True, fail=False, **options)
+    given["agent"] = {"port": cluster.agent.port, "address": "pod_ip"}
+    validated = ArgumentSpecValidator(BOUNDARY_CHECK.options, **BOUNDARY_CHECK.constraints).validate(given)
+    assert validated.error_messages == []
+    result = perform(BOUNDARY_CHECK, validated.validated_parameters, Context(check_mode=False, environ={}))
+    return t.cast("dict[str, t.Any]", result["checks"][0])
+
+
+def test_a_check_tries_the_neighbours_of_a_sandbox_that_is_held(bounded: FakeCluster, client: Client) -> None:
+    bounded.agent.connects = lambda: {"dns"}
+    acquire(client, wanted(bounded, name="build-1"))
+    found = boundary_check(bounded)
+    assert found["holds"]
+    assert found["network_probe"]["holds"]
+    assert {"dns", "api"} <= {attempt["place"] for attempt in found["network_probe"]["attempts"]}
+    assert Request("list", "pods") in bounded.plan.received()
+
+
+def test_a_check_says_that_nothing_is_enforced_and_gives_nothing_back(bounded: FakeCluster, client: Client) -> None:
+    acquire(client, wanted(bounded, name="build-1"))
+    found = boundary_check(bounded, probe_timeout="2s")
+    assert not found["holds"]
+    assert "the network enforces nothing" in found["network_probe"]["problem"]
+    assert bounded.claims() == ["build-1"]

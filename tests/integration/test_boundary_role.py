@@ -171,9 +171,22 @@ def test_a_check_of_a_live_sandbox_and_the_audit_of_its_namespace(play, pool, cl
                     "name": "{{ held.sandbox.name }}", "egress": {"kind": "no_network"}, **access,
                 },
             },
+            {
+                "name": "probe",
+                "namzu.sandbox.boundary_check": {
+                    "name": "{{ held.sandbox.name }}", "egress": {"kind": "no_network"}, "network_probe": True,
+                    "probe_timeout": "20s", "fail": False, **access,
+                },
+            },
             {"namzu.sandbox.sandbox": {"state": "absent", "name": "{{ held.sandbox.name }}", **access}},
         ]
     )  # fmt: skip
+    probe = played["probe"]["checks"][0]["network_probe"]
+    assert {"api", "node", "pod"} <= {attempt["place"] for attempt in probe["attempts"]}
+    if probe["holds"]:
+        assert "closed" in {attempt["says"] for attempt in probe["attempts"] if attempt["place"] == "pod"}
+    else:
+        assert "the network enforces nothing" in probe["problem"]
     (found,) = played["check"]["checks"]
     assert found["pods"] == [played["acquire"]["sandbox"]["pod"]]
     assert found["holds"]

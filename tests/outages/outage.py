@@ -38,10 +38,10 @@ SOON = 60.0
 POLL = 0.1
 
 
-def command(verb: str, *, healthy: bool = True) -> str:
+def command(verb: str, *options: str, healthy: bool = True) -> str:
     environment = {**os.environ, "NAMZU_CLUSTER": "local", "NAMZU_CLUSTER_INSTANCE": INSTANCE}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.cluster", verb],
+        [sys.executable, "-m", "tests.cluster", verb, *options],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -77,19 +77,48 @@ def stopped(component: str) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+class Component:
+    """A part of the cluster that can be ended at once and started again, with the words that it was started with."""
+
+    def __init__(self, name: str) -> None:
+        self._pid = pid_of(name)
+        folder = pathlib.Path(f"/proc/{self._pid}")
+        self._words = folder.joinpath("cmdline").read_bytes().decode().split("\0")[:-1]
+        pairs = folder.joinpath("environ").read_bytes().decode().split("\0")
+        self._environment = dict(pair.split("=", 1) for pair in pairs if pair)
+        self._where = os.readlink(folder / "cwd")
+        self._ours: subprocess.Popen[bytes] | None = None
+
+    def kill(self) -> None:
+        if self._ours is not None:
+            self._ours.kill()
+            self._ours.wait()
+            return
+        folder = pathlib.Path(f"/proc/{self._pid}")
+        os.kill(self._pid, signal.SIGKILL)
+        until(lambda: not folder.exists() or "Z" in folder.joinpath("stat").read_text().split()[2], "its end")
+
+    def start(self) -> None:
+        log = subprocess.DEVNULL
+        self._ours = subprocess.Popen(
+            self._words, env=self._environment, cwd=self._where, stdout=log, stderr=log, start_new_session=True
+        )
+
+    def restart(self) -> None:
+        """End it and start it again; it takes a while until it answers."""
+        self.kill()
+        self.start()
+
+    def close(self) -> None:
+        """End what was started here; what takes the cluster down does not know of it."""
+        if self._ours is not None:
+            self.kill()
+
+
 @contextlib.contextmanager
 def restarted_api_server(client: Client) -> Iterator[None]:
     """End the API server at once, and start it again with the same words; the block may use it."""
-    folder = pathlib.Path(f"/proc/{pid_of('kube-apiserver')}")
-    words = folder.joinpath("cmdline").read_bytes().decode().split("\0")[:-1]
-    environment = dict(
-        pair.split("=", 1) for pair in folder.joinpath("environ").read_bytes().decode().split("\0") if pair
-    )
-    where = os.readlink(folder / "cwd")
-    os.kill(int(folder.name), signal.SIGKILL)
-    until(lambda: not folder.exists() or "Z" in folder.joinpath("stat").read_text().split()[2], "its end")
-    log = subprocess.DEVNULL
-    started = subprocess.Popen(words, env=environment, cwd=where, stdout=log, stderr=log, start_new_session=True)
+    server = Component("kube-apiserver")
 
     def answers() -> bool:
         with contextlib.suppress(SandboxError):
@@ -97,24 +126,23 @@ def restarted_api_server(client: Client) -> Iterator[None]:
         return False
 
     try:
+        server.restart()
         until(answers, "the API server")
         yield
     finally:
-        started.kill()
-        started.wait()
+        server.close()
 
 
-def make_pool(client: Client) -> None:
-    """A template with the agent, and a pool of it."""
+def make(client: Client, kind: Kind, name: str, **content: Any) -> None:
+    metadata = {"name": name, "namespace": NAMESPACE}
+    client.create(
+        kind.ref(NAMESPACE, name),
+        {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata, **content},
+    )
 
-    def make(kind: Kind, name: str, **content: Any) -> None:
-        metadata = {"name": name, "namespace": NAMESPACE}
-        client.create(
-            kind.ref(NAMESPACE, name),
-            {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata, **content},
-        )
 
-    make(CONFIG_MAP, "agent", data={file.name: file.read_text(encoding="utf-8") for file in AGENT.glob("*.py")})
+def agent_pod(*mounts: Any) -> dict[str, Any]:
+    """The spec of a pod with the agent."""
     container = {
         "name": "agent",
         "image": "localhost/namzu/python:3",
@@ -128,17 +156,41 @@ def make_pool(client: Client) -> None:
             "capabilities": {"drop": ["ALL"]},
         },
         "readinessProbe": {"tcpSocket": {"port": 1024}, "periodSeconds": 1},
-        "volumeMounts": [{"name": "agent", "mountPath": "/opt/namzu/agent"}],
+        "volumeMounts": [{"name": "agent", "mountPath": "/opt/namzu/agent"}, *mounts],
     }
-    pod = {
+    return {
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 1,
         "containers": [container],
         "volumes": [{"name": "agent", "configMap": {"name": "agent"}}],
     }
-    template = {"networkPolicyManagement": "Unmanaged", "service": True, "podTemplate": {"spec": pod}}
-    make(TEMPLATE, "python", spec=template)
-    make(WARM_POOL, "python", spec={"replicas": 1, "sandboxTemplateRef": {"name": "python"}})
+
+
+def make_agent(client: Client) -> None:
+    """The agent's program, for every pod."""
+    make(client, CONFIG_MAP, "agent", data={file.name: file.read_text(encoding="utf-8") for file in AGENT.glob("*.py")})
+
+
+def make_pool(client: Client) -> None:
+    """A template with the agent, and a pool of it."""
+    make_agent(client)
+    template = {"networkPolicyManagement": "Unmanaged", "service": True, "podTemplate": {"spec": agent_pod()}}
+    make(client, TEMPLATE, "python", spec=template)
+    make(client, WARM_POOL, "python", spec={"replicas": 1, "sandboxTemplateRef": {"name": "python"}})
+
+
+def make_desk(client: Client) -> None:
+    """A template with the agent and a disk."""
+    pod = agent_pod({"name": "workspace", "mountPath": "/workspace"})
+    pod["containers"][0]["workingDir"] = "/workspace"
+    disk = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "100Mi"}}}
+    template = {
+        "networkPolicyManagement": "Unmanaged",
+        "service": True,
+        "podTemplate": {"spec": pod},
+        "volumeClaimTemplates": [{"metadata": {"name": "workspace"}, "spec": disk}],
+    }
+    make(client, TEMPLATE, "desk", spec=template)
 
 
 def wait_for_member(client: Client) -> None:

@@ -16,12 +16,14 @@ from ...boundary.verdict import Verdict
 from ...cluster.client import Client
 from ...cluster.deadline import Deadline
 from ...cluster.errors import InputError
+from ...cluster.reading import read
+from ...cluster.resources import POD
 from ...guest.agent import Agent
 from ...lifecycle.address import locate
 from ...lifecycle.boundaries import EgressBoundary, IngressBoundary
 from ...lifecycle.boundary_check import Asked, Checked, Live, Offline, Subject, check, matching, own_address
 from ...lifecycle.errors import BoundaryError
-from ...lifecycle.network_probe import probe_network
+from ...lifecycle.network_probe import places_near, probe_network
 from ...lifecycle.request import AddressMode
 from ..durations import seconds
 from ..labels import labels_of
@@ -121,8 +123,10 @@ def _probe(params: Params, asked: Asked, client: Client, namespace: str) -> dict
     mode: AddressMode = agent.get("address", "service")
     found = locate(client, namespace, params["name"], port=asked.agent_port, mode=mode, deadline=deadline)
     egress = t.cast("EgressBoundary", asked.egress)
+    pod = POD.ref(namespace, found.pod)
+    places = places_near(client, read(client, pod, deadline), asked.agent_port, deadline)
     try:
-        probe = probe_network(Agent(found.agent), egress.request, deadline, f"Pod {namespace}/{found.pod}")
+        probe = probe_network(Agent(found.agent), egress.request, deadline, str(pod), places)
     except BoundaryError as error:
         return {"attempts": [], **(error.probe or {}), "holds": False, "problem": str(error)}
     return {**probe.as_dict(), "problem": None}
