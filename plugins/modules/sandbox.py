@@ -77,6 +77,14 @@ options:
       - Labels that the controller puts on the pod. Their domain must be one of the controller's allowed label domains
         (V(sandbox.users.io) unless it was changed). A sandbox on whose pod they do not appear is not handed out.
     type: dict
+  per_sandbox_egress:
+    description:
+      - Whether the pod is labelled for a policy of its own, which M(namzu.sandbox.sandbox_egress) writes later. A pod
+        gets its labels when it is claimed, so this cannot be made up for. It takes a warm sandbox all the same.
+      - The label is C(sandbox.users.io/egress). Its domain must be one of the controller's allowed label domains, as it
+        is unless that was changed.
+    type: bool
+    default: false
   ttl:
     description:
       - How long the sandbox lives unless its lease is renewed, in seconds or as V(90s), V(15m), V(2h); at least 10

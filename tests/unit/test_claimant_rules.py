@@ -14,6 +14,9 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rules import
     CLAIMANT,
     CLUSTER_POLICIES,
     DIRECT,
+    EGRESS,
+    EGRESS_CILIUM,
+    EGRESS_CLUSTER,
     PORT_FORWARD,
     WORKSPACES,
     Rule,
@@ -35,6 +38,9 @@ def test_role_grants_what_the_table_lists() -> None:
     assert granted["claimant_workspaces_rules"] == as_rbac(WORKSPACES)
     assert granted["claimant_cilium_rules"] == as_rbac(CILIUM)
     assert granted["claimant_cluster_policies_rules"] == as_rbac(CLUSTER_POLICIES)
+    assert granted["claimant_egress_rules"] == as_rbac(EGRESS)
+    assert granted["claimant_egress_cilium_rules"] == as_rbac(EGRESS_CILIUM)
+    assert granted["claimant_egress_cluster_rules"] == as_rbac(EGRESS_CLUSTER)
     group, resource, verbs = PORT_FORWARD
     assert granted["claimant_port_forward_rules"] == [
         {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
@@ -43,6 +49,7 @@ def test_role_grants_what_the_table_lists() -> None:
 
 def test_what_is_granted_in_the_whole_cluster_is_reading_alone() -> None:
     assert {verb for rule in CLUSTER_POLICIES for verb in rule.verbs} == {"list"}
+    assert {verb for rule in EGRESS_CLUSTER for verb in rule.verbs} == {"get"}
 
 
 def test_no_rule_lets_a_claimant_write_what_binds_it() -> None:

@@ -27,6 +27,11 @@ BATCH_LABEL = "sandbox.namzu.ai/batch"
 #: On a pod: the template that it was made from. Policies of role ``boundary`` select by it.
 TEMPLATE_LABEL = "sandbox.namzu.ai/template"
 
+#: On a pod: the name of the policy that is its own, by which that policy selects it. A claim may give its pod labels of
+#: the controller's allowed domains alone, and this domain is allowed unless a controller is told otherwise
+#: (agent-sandbox v0.5.6, ``validateAdditionalPodMetadata``).
+EGRESS_LABEL = "sandbox.users.io/egress"
+
 #: On a Sandbox: ``warm`` or ``cold``, written by the controller when it serves a claim.
 LAUNCH_TYPE_LABEL = f"{AGENTS_GROUP}/launch-type"
 
@@ -66,7 +71,7 @@ class Kind:
 
 @dataclasses.dataclass(frozen=True)
 class ObjectRef:
-    """One object by kind, namespace and name; as text ``Kind namespace/name``."""
+    """One object by kind, namespace (empty for a kind of the cluster) and name; as text ``Kind namespace/name``."""
 
     kind: Kind
     namespace: str
@@ -75,10 +80,10 @@ class ObjectRef:
     @property
     def path(self) -> str:
         """The object's path below the API server's address."""
-        return f"{self.kind.collection(self.namespace)}/{urllib.parse.quote(self.name, safe='')}"
+        return f"{self.kind.collection(self.namespace or None)}/{urllib.parse.quote(self.name, safe='')}"
 
     def __str__(self) -> str:
-        return f"{self.kind.name} {self.namespace}/{self.name}"
+        return f"{self.kind.name} {self.namespace}/{self.name}" if self.namespace else f"{self.kind.name} {self.name}"
 
 
 CLAIM = Kind(EXTENSIONS_GROUP, "v1beta1", "SandboxClaim", "sandboxclaims")
@@ -103,6 +108,11 @@ CILIUM_CLUSTERWIDE_POLICY = Kind(
     CILIUM_GROUP, "v2", "CiliumClusterwideNetworkPolicy", "ciliumclusterwidenetworkpolicies"
 )
 CILIUM_CIDR_GROUP = Kind(CILIUM_GROUP, "v2", "CiliumCIDRGroup", "ciliumcidrgroups")
+
+#: What an admission fence is made of.
+ADMISSION_GROUP = "admissionregistration.k8s.io"
+ADMISSION_POLICY = Kind(ADMISSION_GROUP, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+ADMISSION_BINDING = Kind(ADMISSION_GROUP, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
 
 
 def condition(body: Body, type_name: str) -> Body:

@@ -8,6 +8,8 @@ import dataclasses
 
 from .resources import (
     ADMIN_NETWORK_POLICY,
+    ADMISSION_BINDING,
+    ADMISSION_POLICY,
     BASELINE_POLICY,
     CILIUM_CIDR_GROUP,
     CILIUM_CLUSTERWIDE_POLICY,
@@ -83,6 +85,21 @@ WORKSPACES = (
     Rule(SANDBOX, ("create", "delete", "patch", "watch"), "create, suspend, resume, refresh and delete"),
     Rule(TEMPLATE, ("list",), "inventory: whether they are what their templates say"),
     Rule(VOLUME_CLAIM, ("get", "list"), "whether their disks are bound, and the same as before; inventory"),
+)
+
+#: In addition, for a policy of one sandbox each. Whoever may write policies can open every sandbox of the namespace, so
+#: grant it only behind role ``admission_fence``, without which the core writes none.
+EGRESS = (
+    Rule(NETWORK_POLICY, ("create", "delete", "get", "patch"), "set, change and take away; get before it is undone"),
+)
+
+#: The same of Cilium's own policies.
+EGRESS_CILIUM = (Rule(CILIUM_POLICY, ("create", "delete", "get", "patch"), "the same, where Cilium enforces policies"),)
+
+#: And in the whole cluster, whether the fence stands.
+EGRESS_CLUSTER = (
+    Rule(ADMISSION_POLICY, ("get",), "the fence's policy"),
+    Rule(ADMISSION_BINDING, ("get",), "the fence's binding"),
 )
 
 #: In addition, for ``agent.address: port_forward``: group, resource and verbs of a subresource.

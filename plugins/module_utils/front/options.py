@@ -36,27 +36,32 @@ AGENT: Spec = {
     },
 }
 
+#: What an egress is made of, wherever one is asked for.
+EGRESS_REQUEST: Spec = {
+    "kind": {
+        "type": "str",
+        "required": True,
+        "choices": ["no_network", "deny_all", "public_internet", "hosts", "allow_all"],
+    },
+    "except_cidrs": {"type": "list", "elements": "str"},
+    "hosts": {"type": "list", "elements": "raw"},
+    "dns": {
+        "type": "dict",
+        "options": {
+            "namespace": {"type": "str"},
+            "labels": {"type": "dict"},
+            "addresses": {"type": "list", "elements": "str"},
+        },
+    },
+    "engine": {"type": "str", "default": "core", "choices": ["core", "cilium"]},
+}
+
 #: What a sandbox may reach, and who may reach it (documentation fragment ``boundary``).
 BOUNDARY: Spec = {
     "egress": {
         "type": "dict",
         "options": {
-            "kind": {
-                "type": "str",
-                "required": True,
-                "choices": ["no_network", "deny_all", "public_internet", "hosts", "allow_all"],
-            },
-            "except_cidrs": {"type": "list", "elements": "str"},
-            "hosts": {"type": "list", "elements": "raw"},
-            "dns": {
-                "type": "dict",
-                "options": {
-                    "namespace": {"type": "str"},
-                    "labels": {"type": "dict"},
-                    "addresses": {"type": "list", "elements": "str"},
-                },
-            },
-            "engine": {"type": "str", "default": "core", "choices": ["core", "cilium"]},
+            **EGRESS_REQUEST,
             "name": {"type": "str"},
             "profile": {
                 "type": "dict",
@@ -87,6 +92,7 @@ SANDBOX: Spec = {
     "runtime_class": {"type": "str"},
     "labels": {"type": "dict"},
     "pod_labels": {"type": "dict"},
+    "per_sandbox_egress": {"type": "bool", "default": False},
     "ttl": {"type": "str", "default": "1h"},
     "release_on_end": {"type": "bool", "default": False},
     "ready_timeout": {"type": "str", "default": "60s"},
@@ -99,7 +105,8 @@ SANDBOX: Spec = {
 SANDBOX_EXEC: Spec = {
     **ACCESS,
     **AGENT,
-    "name": {"type": "str", "required": True},
+    "name": {"type": "str"},
+    "workspace_id": {"type": "str"},
     "argv": {"type": "list", "elements": "str"},
     "command": {"type": "str"},
     "chdir": {"type": "str"},
@@ -120,9 +127,20 @@ SANDBOX_EXEC: Spec = {
 
 SANDBOX_LEASE: Spec = {
     **ACCESS,
-    "name": {"type": "str", "required": True},
+    "name": {"type": "str"},
+    "workspace_id": {"type": "str"},
+    "holder_epoch": {"type": "int"},
     "remaining": {"type": "str", "required": True},
     "uid": {"type": "str"},
+}
+
+SANDBOX_EGRESS: Spec = {
+    **ACCESS,
+    "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
+    "name": {"type": "str", "required": True},
+    "uid": {"type": "str"},
+    "egress": {"type": "dict", "options": EGRESS_REQUEST},
+    "ready_timeout": {"type": "str", "default": "60s"},
 }
 
 SANDBOX_INFO: Spec = {
@@ -145,6 +163,7 @@ WORKSPACE: Spec = {
     "labels": {"type": "dict"},
     "pod_labels": {"type": "dict"},
     "ttl": {"type": "str"},
+    "release_on_end": {"type": "bool", "default": False},
     "flush": {"type": "bool", "default": True},
     "quiesce": {"type": "bool", "default": False},
     "delete_disk": {"type": "bool", "default": False},
@@ -158,6 +177,32 @@ WORKSPACE_INFO: Spec = {
     **ACCESS,
     "workspace_id": {"type": "str"},
     "label_selector": {"type": "str"},
+}
+
+WORKSPACE_SESSION: Spec = {
+    **ACCESS,
+    **AGENT,
+    "name": {"type": "str"},
+    "workspace_id": {"type": "str"},
+    "session": {"type": "str", "required": True},
+    "state": {"type": "str", "default": "started", "choices": ["started", "stopped"]},
+    "argv": {"type": "list", "elements": "str"},
+    "command": {"type": "str"},
+    "chdir": {"type": "str"},
+    "environment": {"type": "dict"},
+    "stdin": {"type": "str"},
+    "timeout": {"type": "str"},
+    "grace": {"type": "str", "default": "2s"},
+}
+
+WORKSPACE_SESSION_INFO: Spec = {
+    **ACCESS,
+    **AGENT,
+    "name": {"type": "str"},
+    "workspace_id": {"type": "str"},
+    "session": {"type": "str"},
+    "offset": {"type": "int", "default": 0},
+    "max_output": {"type": "int", "default": 1048576},
 }
 
 CAPACITY_INFO: Spec = {

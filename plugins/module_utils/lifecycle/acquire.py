@@ -10,7 +10,7 @@ import typing as t
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import SandboxError
-from ..cluster.resources import Body, ObjectRef
+from ..cluster.resources import EGRESS_LABEL, Body, ObjectRef
 from ..cluster.shared_watch import SharedWatch
 from ..cluster.watch import follow
 from ..guest.agent import Agent
@@ -18,6 +18,7 @@ from ..guest.privileges import Privileges, probe_privileges
 from .address import Bound, agent_address, reach
 from .binding import bind_pod
 from .diagnosis import explain, not_ready
+from .egress_policy import own_policy
 from .late import until_template
 from .network_probe import places_near, probe_network
 from .ownership import OwnedObject
@@ -93,6 +94,7 @@ class Acquire:
         self.turn = turn or contextlib.nullcontext()
         self.owned = self._nothing_yet()
         self.timings: dict[str, float] = {}
+        self._pod_labels = request.pod_labels
         self._stage_began = 0.0
 
     def run(self) -> Acquired:
@@ -106,6 +108,7 @@ class Acquire:
             self.verification.begin()
             self._stage_ended("claim")
             body, sandbox = self._wait_until_bound(body)
+            self._pod_labels = self._labels_asked_of(body)
             self._stage_ended("ready")
             with self.turn:
                 bound = self._bind(sandbox)
@@ -140,6 +143,11 @@ class Acquire:
             return self.watch.states(self.path.ref, body, self.deadline)
         return follow(self.client, self.path.ref, self.deadline, known=body)
 
+    def _labels_asked_of(self, body: Body) -> t.Mapping[str, str]:
+        """The labels that its pod must show; which policy is its own is for what stands there to say."""
+        policy = own_policy(self.path.ref, body) if self.request.per_sandbox_egress else None
+        return self.request.pod_labels if policy is None else {**self.request.pod_labels, EGRESS_LABEL: policy}
+
     def _bind(self, sandbox: str) -> Bound:
         request = self.request
         pod = bind_pod(
@@ -147,7 +155,7 @@ class Acquire:
             request.namespace,
             sandbox,
             self.deadline,
-            labels=request.pod_labels,
+            labels=self._pod_labels,
             need_ip=request.agent_address == "pod_ip",
         )
         port, mode = request.agent_port, request.agent_address

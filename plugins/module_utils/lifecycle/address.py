@@ -56,7 +56,7 @@ def locate(client: Client, namespace: str, name: str, *, port: int, mode: Addres
         GoneError: there is neither.
         AcquireError: it is not ready, has expired, or has no live pod.
     """
-    ref, body = _held(client, namespace, name, deadline)
+    ref, body = find_held(client, namespace, name, deadline)
     refuse_decided(body, ref)
     sandbox = bound_sandbox(body) if ref.kind is CLAIM else (name if is_ready(body) else None)
     if sandbox is None:
@@ -72,7 +72,8 @@ def locate(client: Client, namespace: str, name: str, *, port: int, mode: Addres
     return Located(name, body["metadata"]["uid"], sandbox, pod.name, agent)
 
 
-def _held(client: Client, namespace: str, name: str, deadline: Deadline) -> tuple[ObjectRef, Body]:
+def find_held(client: Client, namespace: str, name: str, deadline: Deadline) -> tuple[ObjectRef, Body]:
+    """The claim of that name, or else the Sandbox; raises GoneError when there is neither."""
     claim, direct = CLAIM.ref(namespace, name), SANDBOX.ref(namespace, name)
     try:
         return claim, read(client, claim, deadline)

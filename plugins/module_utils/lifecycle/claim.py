@@ -13,7 +13,7 @@ import typing as t
 from ..cluster.resources import Body, ObjectRef, condition
 from .errors import AcquireError
 from .making import Making
-from .matching import label_differences, life_differences, refuse_mismatch
+from .matching import label_differences, life_differences, policy_differences, refuse_mismatch
 from .request import AcquireRequest
 
 #: Ready reasons with which the controller has decided; every other one is a delay. Measured on agent-sandbox v0.5.6 by
@@ -49,8 +49,8 @@ def claim_body(making: Making) -> Body:
     """A pristine claim: pool, lease, labels. ``env`` or ``volumeClaimTemplates`` would force a cold start."""
     request = making.request
     spec: Body = {"warmPoolRef": {"name": request.warm_pool}, "lifecycle": making.lease}
-    if request.pod_labels:
-        spec["additionalPodMetadata"] = {"labels": dict(request.pod_labels)}
+    if making.pod_labels:
+        spec["additionalPodMetadata"] = {"labels": making.pod_labels}
     return making.body(spec)
 
 
@@ -112,10 +112,10 @@ def refuse_other(claim: Body, ref: ObjectRef, request: AcquireRequest, now: date
     Raises:
         ClaimMismatchError: naming each difference.
     """
-    refuse_mismatch(ref, _differences(claim, request, now))
+    refuse_mismatch(ref, _differences(claim, ref, request, now))
 
 
-def _differences(claim: Body, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:
+def _differences(claim: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:
     metadata, spec = claim.get("metadata", {}), claim.get("spec", {})
     pool = (spec.get("warmPoolRef") or {}).get("name")
     if pool != request.warm_pool:
@@ -123,6 +123,7 @@ def _differences(claim: Body, request: AcquireRequest, now: datetime.datetime) -
     pod_labels = (spec.get("additionalPodMetadata") or {}).get("labels") or {}
     yield from label_differences("label", metadata.get("labels") or {}, request.labels)
     yield from label_differences("pod label", pod_labels, request.pod_labels)
+    yield from policy_differences(ref, claim, wanted=request.per_sandbox_egress)
     yield from life_differences(claim, expires_at(claim), now)
 
 

@@ -26,7 +26,7 @@ from ..cluster.resources import (
     condition,
 )
 from .making import Making
-from .matching import label_differences, life_differences, refuse_mismatch
+from .matching import label_differences, life_differences, policy_differences, refuse_mismatch
 from .request import AcquireRequest
 
 #: On a pod: the hash of its Sandbox's name.
@@ -85,17 +85,18 @@ def sandbox_body(making: Making, template: Template) -> Body:
         "operatingMode": "Running",
         "service": True,
         **making.lease,
-        "podTemplate": pod_template(template, making.request),
+        "podTemplate": pod_template(template, making.request, making.pod_labels),
     }
     if template.volume_claim_templates is not None:
         spec["volumeClaimTemplates"] = template.volume_claim_templates
     return making.body(spec)
 
 
-def pod_template(template: Template, request: AcquireRequest) -> Body:
-    """The template's, with our template label and the requested labels, by which policies select the pod."""
+def pod_template(template: Template, request: AcquireRequest, pod_labels: t.Mapping[str, str] | None = None) -> Body:
+    """The template's, with our template label and the requested labels (or these), by which policies select the pod."""
     metadata = template.pod_template.get("metadata") or {}
-    labels = {**(metadata.get("labels") or {}), **request.pod_labels, TEMPLATE_LABEL: template.name}
+    wanted = request.pod_labels if pod_labels is None else pod_labels
+    labels = {**(metadata.get("labels") or {}), **wanted, TEMPLATE_LABEL: template.name}
     spec = dict(template.pod_template["spec"])
     if request.runtime_class is not None:
         spec["runtimeClassName"] = request.runtime_class
@@ -135,10 +136,10 @@ def refuse_other(sandbox: Body, ref: ObjectRef, request: AcquireRequest, now: da
     Raises:
         ClaimMismatchError: naming each difference.
     """
-    refuse_mismatch(ref, _differences(sandbox, request, now))
+    refuse_mismatch(ref, _differences(sandbox, ref, request, now))
 
 
-def _differences(sandbox: Body, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:
+def _differences(sandbox: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:
     metadata, spec = sandbox.get("metadata", {}), sandbox.get("spec") or {}
     if ACQUIRE_ID_ANNOTATION not in (metadata.get("annotations") or {}):
         yield "it was not acquired as a sandbox"
@@ -147,6 +148,7 @@ def _differences(sandbox: Body, request: AcquireRequest, now: datetime.datetime)
     yield from label_differences("label", metadata.get("labels") or {}, request.labels)
     wanted = {**request.pod_labels, TEMPLATE_LABEL: str(request.template)}
     yield from label_differences("pod label", pod_labels, wanted)
+    yield from policy_differences(ref, sandbox, wanted=request.per_sandbox_egress)
     runtime_class = (pod_template.get("spec") or {}).get("runtimeClassName")
     if request.runtime_class is not None and runtime_class != request.runtime_class:
         yield f"its runtime class is {runtime_class}, not {request.runtime_class}"

@@ -8,7 +8,8 @@ import dataclasses
 import datetime
 import typing as t
 
-from ..cluster.resources import ACQUIRE_ID_ANNOTATION, BATCH_LABEL, Body, ObjectRef
+from ..cluster.resources import ACQUIRE_ID_ANNOTATION, BATCH_LABEL, EGRESS_LABEL, Body, ObjectRef
+from .egress_policy import policy_name_of
 from .matching import timestamp
 from .request import AcquireRequest
 
@@ -36,6 +37,12 @@ class Making:
         """The fields with which it goes away by itself."""
         end = self.now + datetime.timedelta(seconds=self.request.ttl)
         return {"shutdownTime": timestamp(end), "shutdownPolicy": "Delete"}
+
+    @property
+    def pod_labels(self) -> dict[str, str]:
+        """The labels that the pod is asked to carry beyond its template's."""
+        own = {EGRESS_LABEL: policy_name_of(self.acquire_id)} if self.request.per_sandbox_egress else {}
+        return {**self.request.pod_labels, **own}
 
     def body(self, spec: Body) -> Body:
         """The whole object."""

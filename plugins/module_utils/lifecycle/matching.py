@@ -8,6 +8,7 @@ import datetime
 import typing as t
 
 from ..cluster.resources import Body, ObjectRef
+from .egress_policy import own_policy
 from .errors import ClaimMismatchError
 
 
@@ -31,6 +32,12 @@ def label_differences(what: str, have: t.Mapping[str, t.Any], want: t.Mapping[st
     for key, value in want.items():
         if have.get(key) != value:
             yield f"its {what} {key} is {have.get(key)!r}, not {value!r}"
+
+
+def policy_differences(ref: ObjectRef, body: Body, *, wanted: bool) -> t.Iterator[str]:
+    """Whether the pod lacks the label that a policy of its own needs."""
+    if wanted and own_policy(ref, body) is None:
+        yield "its pod is not labelled for a policy of its own (per_sandbox_egress)"
 
 
 def life_differences(body: Body, expires: datetime.datetime | None, now: datetime.datetime) -> t.Iterator[str]:

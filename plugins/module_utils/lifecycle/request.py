@@ -11,6 +11,7 @@ import typing as t
 import uuid
 
 from ..cluster.errors import InputError
+from ..cluster.resources import EGRESS_LABEL
 from ..guest.agent import AgentAddress
 from ..guest.privileges import Privileges
 from .boundaries import EgressBoundary, IngressBoundary, Proven, Unverified, one_engine
@@ -62,6 +63,7 @@ class AcquireRequest:
         egress: what it may reach, and how that is proven; None asks nothing of it.
         ingress: who may reach its agent; ``unverified`` asks nothing of it.
         network_probe: whether the egress is also tried from inside.
+        per_sandbox_egress: whether the pod is labelled for a policy of its own, which ``sandbox_egress`` writes later.
     """
 
     namespace: str
@@ -80,6 +82,7 @@ class AcquireRequest:
     egress: EgressBoundary | None = None
     ingress: IngressBoundary | Unverified = dataclasses.field(default_factory=IngressBoundary)
     network_probe: bool = False
+    per_sandbox_egress: bool = False
 
     def __post_init__(self) -> None:
         self._check_boundary()
@@ -103,6 +106,11 @@ class AcquireRequest:
             raise InputError(
                 "network_probe tries what egress opens and closes, and there is no egress.",
                 next_step="Say in egress what the sandbox may reach.",
+            )
+        if EGRESS_LABEL in self.pod_labels:
+            raise InputError(
+                f"pod_labels has {EGRESS_LABEL}, by which the policy of one sandbox selects its pod.",
+                next_step="Leave it out; per_sandbox_egress sets it.",
             )
         for key, value in (self.egress.pod_labels if self.egress else {}).items():
             if self.pod_labels.get(key, value) != value:

@@ -35,6 +35,7 @@ class FakeController:
         self.workspaces = FakeWorkspaces(server, pod_uid)
         self._pod_uid = pod_uid
         self._made = 0
+        self._handled = 0
         self._thread = threading.Thread(target=self._run, name="fake-controller")
 
     def __enter__(self) -> t.Self:
@@ -47,12 +48,19 @@ class FakeController:
         self._thread.join()
 
     def _run(self) -> None:
-        seen = 0
+        store = self.server.store
         while not self.server.stopping.is_set():
-            events = self.server.store.wait_for_event(seen, 60.0)
-            seen += len(events)
-            for event in events:
+            for event in store.wait_for_event(self._handled, 60.0):
                 self._handle(event)
+                with store.changed:
+                    self._handled += 1
+                    store.changed.notify_all()
+
+    def settle(self) -> None:
+        """Wait until it has handled all that has happened so far."""
+        with self.server.store.changed:
+            done = self.server.store.changed.wait_for(lambda: self._handled == len(self.server.store.events), 10.0)
+            assert done, "the controller does not keep up"
 
     def _handle(self, event: Event) -> None:
         if self.workspaces.owns(event):

@@ -49,6 +49,7 @@ class FakeServer:
         headers: the headers of every request, in order.
         connections: how many were opened so far.
         now: the time that it tells with each answer.
+        admission: may raise a Refusal of what is created or patched, given the verb, the plural and the body.
         groups: API groups that it tells the versions of; the request is called ``list`` of the group's path.
     """
 
@@ -57,6 +58,7 @@ class FakeServer:
         self.plan = Plan()
         self.headers: list[dict[str, str]] = []
         self.connections = 0
+        self.admission: t.Callable[[str, str, Body], object] = lambda _verb, _plural, _body: None
         self.groups: dict[str, list[str]] = {}
         self.now: t.Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC)
         self.stopping = threading.Event()
@@ -173,6 +175,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         store, namespace = self.server.fake.store, match["namespace"] or ""
         key = Key(request.plural, namespace, match["name"] or "")
         try:
+            if request.verb in ("create", "patch") and isinstance(body, dict):
+                self.server.fake.admission(request.verb, request.plural, body)
             if request.verb == "create":
                 return 201, store.create(request.plural, namespace, body, dry_run="dryRun" in query)
             if request.verb == "list":

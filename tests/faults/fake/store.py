@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import threading
 import typing as t
@@ -26,6 +25,8 @@ KINDS = {
     "ciliumclusterwidenetworkpolicies": "CiliumClusterwideNetworkPolicy",
     "namespaces": "Namespace",
     "nodes": "Node",
+    "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBinding",
 }
 
 
@@ -83,11 +84,11 @@ class Store:
             key = Key(plural, namespace, body["metadata"]["name"])
             if key in self._objects:
                 raise Refusal(409, "AlreadyExists", f'{plural} "{key.name}" already exists', key.name)
-            made = copy.deepcopy(body)
+            made = copied(body)
             made["kind"] = KINDS[plural]
             made["metadata"].setdefault("uid", str(uuid.uuid4()))
             made["metadata"]["namespace"] = namespace
-            return copy.deepcopy(made) if dry_run else self._keep("ADDED", key, made)
+            return copied(made) if dry_run else self._keep("ADDED", key, made)
 
     def after_read(self, key: Key, action: t.Callable[[], object]) -> None:
         """Do something right after the object has been read the next time, before anybody knows what was read."""
@@ -109,13 +110,13 @@ class Store:
         with self.changed:
             if key not in self._objects:
                 raise Refusal(404, "NotFound", f'{key.plural} "{key.name}" not found', key.name)
-            return copy.deepcopy(self._objects[key])
+            return copied(self._objects[key])
 
     def list(self, plural: str, namespace: str, labels: t.Mapping[str, str]) -> Body:
         """Read the objects of a kind that carry all of these labels."""
         with self.changed:
             items = [
-                copy.deepcopy(body)
+                copied(body)
                 for key, body in sorted(self._objects.items())
                 if (key.plural, key.namespace) == (plural, namespace)
                 and labels.items() <= (body["metadata"].get("labels") or {}).items()
@@ -159,7 +160,7 @@ class Store:
                 if wanted not in (None, body["metadata"][name]):
                     raise Refusal(409, "Conflict", f"Precondition failed: {name} is not {wanted}", key.name)
             changed = merged(body, patch)
-            return copy.deepcopy(changed) if dry_run else self._keep("MODIFIED", key, changed)
+            return copied(changed) if dry_run else self._keep("MODIFIED", key, changed)
 
     def json_patch(self, key: Key, operations: t.Sequence[Body], *, dry_run: bool = False) -> Body:
         """Change an object by a JSON patch: all of its operations, or none."""
@@ -171,7 +172,7 @@ class Store:
             except (KeyError, AssertionError):
                 message = "the server rejected our request due to an error in our request"
                 raise Refusal(422, "Invalid", message, key.name) from None
-            return copy.deepcopy(changed) if dry_run else self._keep("MODIFIED", key, changed)
+            return copied(changed) if dry_run else self._keep("MODIFIED", key, changed)
 
     def names(self, plural: str) -> list[str]:
         """The names of all objects of a kind, in every namespace."""
@@ -197,9 +198,16 @@ class Store:
             del self._objects[key]
         else:
             self._objects[key] = body
-        self.events.append(Event(self._version, type_name, key, copy.deepcopy(body)))
+        self.events.append(Event(self._version, type_name, key, copied(body)))
         self.changed.notify_all()
-        return copy.deepcopy(body)
+        return copied(body)
+
+
+def copied(value: t.Any) -> t.Any:
+    """A copy of what JSON can say; a few times as fast as one that expects anything."""
+    if isinstance(value, dict):
+        return {name: copied(inner) for name, inner in value.items()}
+    return [copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 def apply_operation(target: Body, operation: Body) -> None:
@@ -211,7 +219,7 @@ def apply_operation(target: Body, operation: Body) -> None:
     if operation["op"] == "test":
         assert target[last] == operation["value"]
     elif operation["op"] == "add":
-        target[last] = copy.deepcopy(operation["value"])
+        target[last] = copied(operation["value"])
     elif operation["op"] == "remove":
         del target[last]
     else:
@@ -221,7 +229,7 @@ def apply_operation(target: Body, operation: Body) -> None:
 def merged(target: t.Any, patch: t.Any) -> t.Any:
     """A JSON merge patch applied (RFC 7386)."""
     if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
+        return copied(patch)
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:

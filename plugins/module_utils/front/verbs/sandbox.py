@@ -126,10 +126,11 @@ def _request(client: Client, params: Params) -> AcquireRequest:
         egress=EgressBoundary.of(params["egress"]) if params.get("egress") else None,
         ingress=IngressBoundary.of(params.get("ingress")),
         network_probe=params["network_probe"],
+        per_sandbox_egress=params["per_sandbox_egress"],
     )
 
 
-_SHOWN = ("namespace", "warm_pool", "template", "runtime_class", "labels", "pod_labels")
+_SHOWN = ("namespace", "warm_pool", "template", "runtime_class", "labels", "pod_labels", "per_sandbox_egress")
 
 
 def _described(name: str, request: AcquireRequest, acquired: Acquired | None) -> dict[str, t.Any]:
