@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 
 import nox
@@ -33,6 +34,18 @@ ON_BOTH = (
     "test_many_and_direct.py",
     "test_run_in_sandbox.py",
 )
+#: Unit tests that the older Python runs too: what meets its standard library, Ansible or a process. The algebra of
+#: boundaries is arithmetic, and the faults are about requests.
+UNIT_ON_BOTH = (
+    "tests/unit/cluster",
+    "tests/unit/connection",
+    "tests/unit/front",
+    "tests/unit/guest",
+    "tests/unit/inventory",
+    "tests/unit/lifecycle",
+    "tests/unit/test_collection.py",
+    "tests/unit/workspace",
+)
 # A home for tools that leave things there.
 HOME = ROOT / ".cache" / "home"
 CORE = "ansible_collections.namzu.sandbox.plugins"
@@ -45,8 +58,12 @@ nox.options.stop_on_first_error = False
 def run(session: nox.Session, program: str, *arguments: str, environment: str = "py313", **variables: str) -> None:
     """Run a program of one of our environments with that environment first on the PATH."""
     programs = ROOT / ".venv" / environment / "bin"
-    variables["PATH"] = f"{programs}{os.pathsep}{variables.get('PATH', os.environ['PATH'])}"
-    session.run(str(programs / program), *arguments, env=variables, external=True)
+    session.run(str(programs / program), *arguments, env=first_on_path(programs, variables), external=True)
+
+
+def first_on_path(programs: pathlib.Path, variables: dict[str, str]) -> dict[str, str]:
+    """The variables with a folder before all others on the PATH."""
+    return {**variables, "PATH": f"{programs}{os.pathsep}{variables.get('PATH', os.environ['PATH'])}"}
 
 
 @nox.session(tags=["lint"])
@@ -99,11 +116,30 @@ def docs(session: nox.Session) -> None:
     run(session, "antsibull-docs", "lint-collection-docs", "--plugin-docs", str(ROOT), HOME=str(HOME))
 
 
+@nox.session(tags=["lint"])
+def importer(session: nox.Session) -> None:
+    """What Galaxy says to the built collection: nothing. The lint and the docs are sessions of their own."""
+    folder = ROOT / ".cache" / "importer"
+    shutil.rmtree(folder, ignore_errors=True)
+    run(session, "ansible-galaxy", "collection", "build", "--output-path", str(folder), HOME=str(HOME))
+    (built,) = folder.glob("*.tar.gz")
+    programs = ROOT / ".venv" / "importer" / "bin"
+    left_out = {f"GALAXY_IMPORTER_RUN_{tool}": "false" for tool in ("ANSIBLE_DOC", "ANSIBLE_LINT")}
+    program = (str(programs / "python"), "-m", "galaxy_importer.main", str(built))
+    with session.chdir(folder):
+        environ = first_on_path(programs, {"HOME": str(HOME), **left_out})
+        said = str(session.run(*program, env=environ, external=True, silent=True))
+    # It goes on after a warning, and ends well.
+    if any(line.startswith(("WARNING", "ERROR")) for line in said.splitlines()):
+        session.error(said)
+
+
 @nox.session(tags=["unit"])
 @nox.parametrize("environment", ENVIRONMENTS, ids=ENVIRONMENTS)
 def unit(session: nox.Session, environment: str) -> None:
-    """Unit and fault tests."""
-    run(session, "pytest", "--numprocesses=auto", RERUN, *session.posargs, environment=environment)
+    """Unit and fault tests; on the older Python those that depend on it."""
+    chosen = session.posargs or (UNIT_ON_BOTH if environment == "py311" else ())
+    run(session, "pytest", "--numprocesses=auto", RERUN, *chosen, environment=environment)
 
 
 @nox.session(tags=["sanity"])
@@ -129,8 +165,15 @@ def integration(session: nox.Session, environment: str) -> None:
     Most of the time is waiting for pods, so files go side by side.
     """
     files = ["tests/integration"] if environment == "py313" else [f"tests/integration/{name}" for name in ON_BOTH]
-    chosen = session.posargs or [*files, "--numprocesses=3", "--dist=loadfile"]
+    chosen = session.posargs or [*files, "--numprocesses=3", "--dist=loadgroup"]
     run(session, "pytest", *chosen, RERUN, environment=environment, **cluster(session))
+
+
+@nox.session(tags=["integration"])
+def molecule(session: nox.Session) -> None:
+    """The whole life of a site, as a team's own pipeline would run it."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    run(session, "molecule", "test", *session.posargs, HOME=str(HOME), **cluster(session))
 
 
 @nox.session(tags=["integration"])

@@ -110,6 +110,7 @@ def test_the_template_takes_every_option(play, kube, namespace, image) -> None:
     options = {
         "template_agent_port": 2024,
         "template_run_as_user": 4711,
+        "template_agent_roots": ["/workspace", "/tmp"],
         "template_env": [{"name": "GREETING", "value": "hello {{ '{{' }} braces"}],
         "template_volumes": [{"name": "scratch", "emptyDir": {}}],
         "template_volume_mounts": [{"name": "scratch", "mountPath": "/scratch"}],
@@ -142,6 +143,7 @@ def test_the_template_takes_every_option(play, kube, namespace, image) -> None:
     environment = {entry["name"]: entry.get("value") for entry in container["env"]}
     assert environment["NAMZU_AGENT_PASS"] == "GREETING"
     assert environment["NAMZU_AGENT_PORT"] == "2024"
+    assert environment["NAMZU_AGENT_ROOTS"] == "/workspace:/tmp"
     assert spec["podTemplate"]["metadata"]["labels"] == {"team": "c", "sandbox.namzu.ai/template": "python"}
 
 
@@ -231,7 +233,9 @@ def test_a_template_without_an_image_is_refused(play, kube, namespace, image) ->
 
 
 def test_the_site_playbook_makes_and_removes_everything(play, kube, namespace_name, image) -> None:
-    names = {"site_namespace": namespace_name, "template_image": image, "warm_pool_replicas": 0}
+    # The cluster has its controller, and a fence of other tests; test_site.py has both.
+    ours = {"site_controller": False, "site_fence": False}
+    names = {"site_namespace": namespace_name, "template_image": image, "warm_pool_replicas": 0, **ours}
     assert play.playbook("namzu.sandbox.site", variables=names).changed == len(ROLES)
     removed = play.playbook("namzu.sandbox.site", variables={**names, "site_state": "absent"})
     assert removed.changed == len(MADE)
