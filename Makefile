@@ -22,6 +22,24 @@ demo: up ## A cluster, and playbooks/demo.yml on it; the cluster stays
 	@eval "$$($(CLUSTER) env)" && ANSIBLE_CONFIG=ansible.cfg $(PY313)/ansible-playbook playbooks/demo.yml
 	@echo 'The cluster is still up, so the next run is quick. Take it down with: make down'
 
+# What `make dist` makes; elsewhere with DIST=folder.
+DIST ?= build/dist
+# Ansible finds the collection that was installed there and kubernetes.core, and nothing else.
+FROM_DIST := ANSIBLE_COLLECTIONS_PATH='$(abspath $(DIST))' ANSIBLE_COLLECTIONS_SCAN_SYS_PATH=false
+
+.PHONY: dist
+dist: collection up ## Build the collection's tarball, install it into an empty path, and run the demo from there
+	@eval "$$($(CLUSTER) env)" && $(FROM_DIST) ANSIBLE_CONFIG=ansible.cfg $(PY313)/ansible-playbook namzu.sandbox.demo
+	@echo 'That was $(DIST)/ansible_collections/namzu/sandbox, from this tarball:' && ls $(DIST)/*.tar.gz
+
+.PHONY: collection
+collection: environments ## The collection's tarball, and a path with nothing but that and kubernetes.core installed
+	@mkdir -p '$(DIST)'
+	@rm -rf '$(DIST)'/ansible_collections '$(DIST)'/namzu-sandbox-*.tar.gz
+	@$(PY313)/ansible-galaxy collection build --output-path '$(DIST)' >/dev/null
+	@$(FROM_DIST) $(PY313)/ansible-galaxy collection install --offline --no-deps --collections-path '$(DIST)' '$(DIST)'/namzu-sandbox-*.tar.gz >/dev/null
+	@ln -s '$(abspath .venv/py313)'/lib/python3.13/site-packages/ansible_collections/kubernetes '$(DIST)'/ansible_collections/
+
 .PHONY: test
 test: environments ## Everything that must pass: lint, unit, sanity, integration, bench
 	@$(NOX)

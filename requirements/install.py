@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bring .venv up to date: uv, and one environment for each supported pair of Python and ansible-core.
+"""Bring .venv up to date: uv, an environment for each supported pair of Python and ansible-core, and the importer's.
 
-    python3 requirements/install.py [py311] [py313]     all of them when none is named
-    python3 requirements/install.py --pin               write the pinned *.txt files anew from the *.in files
+    python3 requirements/install.py [py311] [py313] [importer]     all of them when none is named
+    python3 requirements/install.py --pin                          write the pinned *.txt files anew from the *.in files
 
 Only what changed is done again, so that every make target may call this first. Needs nothing but Python 3.11.
 """
@@ -28,7 +28,9 @@ REQUIREMENTS = ROOT / "requirements"
 VENV = ROOT / ".venv"
 UV = VENV / "bin" / "uv"
 
-PYTHONS = {"py311": "3.11", "py313": "3.13"}
+PYTHONS = {"py311": "3.11", "py313": "3.13", "importer": "3.13"}
+#: Where this clone is what Ansible finds as namzu.sandbox. The importer is given a built collection.
+LINKED = ("py311", "py313")
 
 
 class InstallError(Exception):
@@ -66,7 +68,8 @@ def install_environment(name: str) -> None:
         run(*sync, purpose=f"{name}: uv pip sync")
         stamp(folder, place, content)
         say(f"{name}: installed in {time.monotonic() - started:.0f} s")
-    link_collection(folder / "lib" / f"python{PYTHONS[name]}" / "site-packages")
+    if name in LINKED:
+        link_collection(folder / "lib" / f"python{PYTHONS[name]}" / "site-packages")
 
 
 def link_collection(folder: pathlib.Path) -> None:
