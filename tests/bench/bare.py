@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The requests of an acquire and a release from a bare script: nothing between them and the socket.
 
-``python bare.py NAMESPACE POOL ITEMS`` makes and deletes claims one after the other, as the measured plays do.
+``python bare.py NAMESPACE POOL ITEMS`` makes and deletes claims one after the other, as the measured plays do. For each
+it reads the policies too, as a play does that proves the boundary.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import urllib.parse
 import yaml
 
 GROUP = "/apis/extensions.agents.x-k8s.io/v1beta1"
+POLICY_GROUP = "/apis/policy.networking.k8s.io"
 
 
 class Bare:
@@ -41,6 +43,7 @@ class Bare:
         else:
             self._load_certificate(user)
         self.kept = self.connection()
+        self.policies: list[str] = []
 
     def _load_certificate(self, user: dict[str, str]) -> None:
         with tempfile.NamedTemporaryFile() as stream:
@@ -58,13 +61,28 @@ class Bare:
         return http.client.HTTPSConnection(self.host, self.port, context=self.tls)
 
     def request(self, method: str, path: str, body: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """One request on the kept connection."""
+        """One request on the kept connection, which must succeed."""
+        status, content = self.answer(method, path, body)
+        if status >= 300:
+            raise SystemExit(f"{method} {path}: {status} {content[:200]!r}")
+        return t.cast("dict[str, t.Any]", json.loads(content))
+
+    def answer(self, method: str, path: str, body: dict[str, t.Any] | None = None) -> tuple[int, bytes]:
+        """One request on the kept connection; the answer's status and body."""
         self.kept.request(method, path, json.dumps(body) if body else None, self.headers)
         answer = self.kept.getresponse()
-        content = answer.read()
-        if answer.status >= 300:
-            raise SystemExit(f"{method} {path}: {answer.status} {content[:200]!r}")
-        return t.cast("dict[str, t.Any]", json.loads(content))
+        return answer.status, answer.read()
+
+    def read_policies(self, namespace: str) -> None:
+        """What the proof of a boundary rests on, one after the other; which kinds there are is asked once."""
+        if not self.policies:
+            self.policies = [f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"]
+            for path in ("v1beta1/clusternetworkpolicies", "v1alpha1/adminnetworkpolicies",
+                         "v1alpha1/baselineadminnetworkpolicies"):  # fmt: skip
+                if self.answer("GET", f"{POLICY_GROUP}/{path}")[0] == 200:
+                    self.policies.append(f"{POLICY_GROUP}/{path}")
+        for path in self.policies:
+            self.request("GET", path)
 
     def acquire(self, namespace: str, pool: str, name: str) -> dict[str, t.Any]:
         """POST a claim, watch it until it is Ready, read its pod."""
@@ -109,9 +127,11 @@ def main(namespace: str, pool: str, items: int) -> None:
     """As many acquires, then as many releases."""
     bare = Bare(os.environ["KUBECONFIG"])
     for item in range(items):
+        bare.read_policies(namespace)
         bare.acquire(namespace, pool, f"bench-bare-{item}")
     for item in range(items):
         bare.release(namespace, f"bench-bare-{item}")
+    bare.close()
 
 
 if __name__ == "__main__":

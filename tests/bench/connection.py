@@ -117,7 +117,7 @@ def _write(file: pathlib.Path, content: t.Any) -> None:
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
 
 
-CONNECTION_ROWS: dict[str, t.Callable[[Stage], list[Ratio]]] = {
+CONNECTION_ROWS: dict[str, t.Callable[..., list[Ratio]]] = {
     "connection_items": items,
     "connection_tasks": tasks,
     "connection_copy": large_copy,

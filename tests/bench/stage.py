@@ -22,6 +22,13 @@ BIN = pathlib.Path(sys.executable).parent
 #: Seconds for a pool to be full again and for released pods to be gone, on two busy cores.
 SETTLE_SECONDS = 120.0
 
+#: The share of processor time that nobody uses on a machine that has nothing to do but run an idle cluster, and the
+#: seconds over which it is looked at; and the seconds for which that is waited for on a machine that never rests.
+IDLE_SHARE = 0.6
+IDLE_WINDOW = 0.2
+IDLE_SECONDS = 10.0
+PROCESSOR_TIMES = pathlib.Path("/proc/stat")
+
 
 @dataclasses.dataclass
 class Stage:
@@ -60,12 +67,15 @@ class Stage:
         return [str(BIN / "ansible-playbook"), "-i", "localhost,", *extra, *arguments, str(HERE / "plays" / name)]
 
     def settle(self) -> None:
-        """Wait until no claim is left, the pool is full and no other pod is there."""
+        """Wait until no claim is left, the pool is full, no other pod is there and the machine has come to rest."""
         end = time.monotonic() + SETTLE_SECONDS
         while not self._is_settled():
             if time.monotonic() > end:
                 raise SystemExit(f"The pool {self.namespace}/{self.pool} did not fill within {SETTLE_SECONDS:g} s.")
             time.sleep(0.1)
+        end = time.monotonic() + IDLE_SECONDS
+        while idle_share() < IDLE_SHARE and time.monotonic() < end:
+            pass
 
     def _is_settled(self) -> bool:
         status = self.client.get(WARM_POOL.ref(self.namespace, self.pool)).get("status") or {}
@@ -80,3 +90,18 @@ class Stage:
         done = subprocess.run(self.play("stage.yml", *extra), capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SystemExit(f"The stage could not be made {state}:\n{done.stdout[-3000:]}{done.stderr[-1000:]}")
+
+
+def idle_share() -> float:
+    """The share of processor time that nobody has used in the next moment; 1 where it cannot be told (proc_stat(5))."""
+    if not PROCESSOR_TIMES.exists():
+        return 1.0
+    before = _processor_times()
+    time.sleep(IDLE_WINDOW)
+    idle, total = (after - earlier for after, earlier in zip(_processor_times(), before, strict=True))
+    return idle / total if total else 1.0
+
+
+def _processor_times() -> tuple[int, int]:
+    times = [int(word) for word in PROCESSOR_TIMES.read_text(encoding="ascii").splitlines()[0].split()[1:]]
+    return times[3] + times[4], sum(times)

@@ -16,9 +16,6 @@ from tests.bench.stage import Stage
 
 ATTEMPTS = 3
 
-# The measured commands are other processes; a socket that the measuring leaves to the collector is no slow product.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 
 @pytest.fixture(scope="module")
 def stage() -> t.Iterator[Stage]:
@@ -28,14 +25,14 @@ def stage() -> t.Iterator[Stage]:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("row", ["acquire_release", "loop"])
+@pytest.mark.parametrize("row", ["core_acquire", "acquire_release", "loop"])
 def test_the_budgets_hold(stage: Stage, row: str) -> None:
     over: list[Ratio] = []
     for _attempt in range(ATTEMPTS):
         ratios = ROWS[row](stage)
         for ratio in ratios:
             print(ratio)
-        over = [ratio for ratio in ratios if ratio.promised and not ratio.holds]
+        over = [ratio for ratio in ratios if not ratio.holds]
         if not over:
             return
     pytest.fail(f"over budget in each of {ATTEMPTS} measurements: {over}")
