@@ -11,19 +11,15 @@ module: sandbox_exec
 short_description: Run a command in a sandbox
 version_added: 0.1.0
 description:
-  - Runs a command in a sandbox that M(namzu.sandbox.sandbox) has acquired, through the agent in its pod. The API server
-    is only asked where the pod is; no C(exec) subresource, and no right to it, is needed.
+  - Runs a command in a sandbox that M(namzu.sandbox.sandbox) has acquired, or in a workspace of
+    M(namzu.sandbox.workspace), through the agent in its pod. The API server is only asked where the pod is; no C(exec)
+    subresource, and no right to it, is needed.
   - The command is never run twice, also when the connection is lost.
   - With O(detach) it goes on when the task is over, for as long as the sandbox lives; a later task follows it with
     O(attach).
 author:
   - The namzu.sandbox authors (@namzu)
 options:
-  name:
-    description:
-      - Name of the claim that holds the sandbox.
-    type: str
-    required: true
   argv:
     description:
       - The command as a list of words, run without a shell.
@@ -90,6 +86,7 @@ options:
 extends_documentation_fragment:
   - namzu.sandbox.access
   - namzu.sandbox.agent
+  - namzu.sandbox.guest
 attributes:
   check_mode:
     description: Says what would be done, without doing it.
@@ -102,6 +99,7 @@ attributes:
     support: none
 seealso:
   - module: namzu.sandbox.sandbox
+  - module: namzu.sandbox.workspace_session
 """
 
 EXAMPLES = r"""
@@ -117,6 +115,13 @@ EXAMPLES = r"""
     namespace: agents
     name: build-4711
     command: ls -l | wc -l
+
+- name: Run one in a workspace
+  namzu.sandbox.sandbox_exec:
+    namespace: agents
+    workspace_id: user-17
+    argv: [git, pull]
+    chdir: project
 
 - name: Start a long build
   namzu.sandbox.sandbox_exec:
@@ -185,7 +190,7 @@ running:
   returned: with O(detach) or O(attach)
   type: bool
 sandbox:
-  description: Name of the claim.
+  description: Name of the claim, or of the Sandbox.
   returned: success
   type: str
 pod:

@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.guests import find_guest
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire, would_acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire_many import acquire_many
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.address import locate
@@ -18,6 +19,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release im
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.releases import names_matching
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.staleness import TEMPLATE_ANNOTATION
 
+from . import workspace_ground
 from .fake.cluster import FakeCluster
 from .fake.controller import NAMESPACE, POOL
 from .fake.plan import Request
@@ -45,14 +47,14 @@ class Operation:
         run: does it within so many seconds.
         requests: what it sends, each at least once.
         makes: whether it makes an object, which must not stay when it fails.
-        holds: what stands before: a claim, a direct Sandbox of that name, or None.
+        holds: what stands before: a claim, a direct Sandbox of that name, a workspace, or None.
         elsewhere: whether files of their own try the faults that pass, last or come late.
     """
 
     run: t.Callable[[FakeCluster, Client, float], object]
     requests: tuple[Request, ...]
     makes: bool = False
-    holds: t.Literal["claim", "direct"] | None = None
+    holds: t.Literal["claim", "direct", "workspace"] | None = None
     elsewhere: bool = False
 
     def prepare(self, cluster: FakeCluster, client: Client) -> None:
@@ -64,7 +66,10 @@ class Operation:
         cluster.store.create("sandboxtemplates", NAMESPACE, {"metadata": {"name": TEMPLATE}, "spec": template})
         pool = {"metadata": {"name": POOL}, "spec": {"replicas": 4}, "status": {"readyReplicas": 3}}
         cluster.store.create("sandboxwarmpools", NAMESPACE, pool)
-        if self.holds is not None:
+        if self.holds == "workspace":
+            workspace_ground.prepare(cluster)
+            workspace_ground.run(cluster, client)
+        elif self.holds is not None:
             acquire(client, cluster.request(name=HELD, **(DIRECT if self.holds == "direct" else {})))
         cluster.plan.clear()
 
@@ -108,6 +113,12 @@ def _by_selector(cluster: FakeCluster, client: Client, seconds: float) -> object
     return acquire(client, cluster.request(ready_timeout=seconds))
 
 
+def _finding_a_guest(cluster: FakeCluster, client: Client, seconds: float) -> object:
+    agent = {"port": cluster.agent.port, "address": "pod_ip"}
+    params = {"workspace_id": workspace_ground.ID, "namespace": NAMESPACE, "agent": agent}
+    return find_guest(params, client, Deadline(seconds, client.clock))
+
+
 OPERATIONS: dict[str, Operation] = {
     "acquire": Operation(_acquiring(), (CREATE, WATCH, GET_POD, GET_SANDBOX), makes=True, elsewhere=True),
     "acquire by selector": Operation(_by_selector, (LIST_PODS,), makes=True),
@@ -148,6 +159,7 @@ OPERATIONS: dict[str, Operation] = {
         holds="claim",
         elsewhere=True,
     ),
+    "find the guest of a workspace": Operation(_finding_a_guest, (GET_SANDBOX, GET_POD), holds="workspace"),
     "inventory": Operation(_listing(), (LIST_CLAIMS, LIST_SANDBOXES, LIST_PODS), holds="claim"),
     "inventory by label": Operation(
         _listing(label_selector="a=b"), (LIST_CLAIMS, LIST_SANDBOXES, LIST_PODS), holds="direct"

@@ -113,6 +113,12 @@ class GuestChecksumError(GuestError):
     retryable = True
 
 
+class SessionMismatchError(GuestError):
+    """Another program runs under a session's name than the one that was asked for; it was left as it is."""
+
+    reason = "conflict"
+
+
 class _ExecutionError(GuestError):
     """An execution that runs without a client.
 

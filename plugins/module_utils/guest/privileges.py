@@ -4,8 +4,8 @@
 
 The answer is ``/proc/self/status`` (proc_pid_status(5)) of the agent, which starts every command: they inherit what it
 has (capabilities(7)). All five capability masks must be zero, the bounding set and the ambient set among them, and
-``NoNewPrivs`` must be 1: then no program in the image, set-user-ID or with file capabilities, can gain one back. An older
-agent is asked for the status of a command. What cannot be read is refused.
+``NoNewPrivs`` must be 1: then no program in the image, set-user-ID or with file capabilities, can gain one back. An
+older agent is asked for the status of a command. What cannot be read is refused.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ from .execution import Execution, StreamReader, execution_of
 from .running import explained
 
 _FEATURE = "sessions"
+#: Bytes that one read gives, at most: as many as the agent keeps.
+LARGEST_READ = 1024 * 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Sessions:
                 raise call.protocol_error("the answer has no sessions")
             return [_session(call, one) for one in found]
 
-    def read(self, key: str, *, deadline: Deadline, offset: int = 0, limit: int = 1024 * 1024) -> SessionOutput:
+    def read(self, key: str, *, deadline: Deadline, offset: int = 0, limit: int = LARGEST_READ) -> SessionOutput:
         """What there is of a session's output, without waiting for more.
 
         Args:

@@ -5,26 +5,33 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import pathlib
 import signal
+import socket
 import threading
 import time
 import typing as t
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent
+import pytest
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent, AgentAddress
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.attachment import open_terminal
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import (
     ExecutionLostError,
     GuestError,
+    GuestRefusedError,
     GuestUnreachableError,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.execution import Execution
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.executions import Executions
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.files import Files
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.forwarding import open_tcp
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import flush, quiesce
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions import Sessions
 from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import eventually, within
 
@@ -121,7 +128,7 @@ class Way:
             self.ended_at[name] = time.monotonic()
 
 
-def kill_from_outside(uid: str) -> bool:
+def signal_from_outside(uid: str, number: signal.Signals = signal.SIGKILL) -> bool:
     """Kill the agent of a pod on this machine, as the kernel does when memory runs out; False where we cannot."""
     for entry in pathlib.Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -129,7 +136,7 @@ def kill_from_outside(uid: str) -> bool:
             inner = (entry / "status").read_text(encoding="utf-8").split("NSpid:")[1].split("\n")[0].split()
             command = (entry / "cmdline").read_bytes()
             if uid in groups and inner[-1] == "1" and len(inner) > 1 and b"--token-fd" in command:
-                os.kill(int(entry.name), signal.SIGKILL)
+                os.kill(int(entry.name), number)
                 return True
     return False
 
@@ -139,7 +146,7 @@ def test_every_operation_ends_with_a_named_error_in_time_and_nothing_runs_twice(
     operations = Operations(held.agent)
     way = Way(operations)
     killed_at = time.monotonic()
-    abrupt = kill_from_outside(held.agent.address.token)
+    abrupt = signal_from_outside(held.agent.address.token)
     if not abrupt:
         path = f"/api/v1/namespaces/{held.namespace}/pods/{held.pod}"
         kube.request("DELETE", path, {"gracePeriodSeconds": 0})
@@ -153,6 +160,62 @@ def test_every_operation_ends_with_a_named_error_in_time_and_nothing_runs_twice(
         assert isinstance(way.ends["detached"].exception(), ExecutionLostError)
         eventually(lambda: answers(held.agent), RESTART)
         assert Files(held.agent).read("runs", deadline=within()).data == b"x\n"
+
+
+def test_a_flush_or_a_quiesce_in_flight_ends_with_a_named_error_in_time(hold, kube):
+    """They have a sandbox of their own, for a quiesce ends all other operations."""
+    held = hold()
+    agent, uid = held.agent, held.agent.address.token
+
+    def killed(operation: t.Callable[[], object], in_flight: t.Callable[[], object]) -> None:
+        with ThreadPoolExecutor(1) as worker:
+            end = worker.submit(operation)
+            in_flight()
+            began = time.monotonic()
+            assert signal_from_outside(uid)
+            error = end.exception(120)
+        assert time.monotonic() - began < BOUND
+        assert isinstance(error, GuestUnreachableError), error
+        assert (error.sent, error.retryable) == (True, False)
+        eventually(lambda: answers(agent), RESTART)
+
+    if not signal_from_outside(uid, signal.SIGSTOP):
+        pytest.skip("the pod's processes are on another machine, so an agent cannot be stopped within a moment")
+    sent = threading.Event()
+    # A disk is as fast as it is. An agent that was stopped before it heard of the flush has surely not done with it.
+    killed(lambda: flush(Agent(noticing(agent.address, sent)), deadline=within()), lambda: sent.wait(60))
+    deaf = ["sh", "-c", "trap '' TERM; echo x >> deaf; while :; do sleep 1; done"]
+    Sessions(agent).start(deaf, deadline=within())
+    eventually(lambda: agent.execute(["cat", "deaf"], deadline=within()).stdout == b"x\n")
+    killed(lambda: quiesce(agent, deadline=within(), grace=60.0), lambda: eventually(lambda: is_quiescing(agent)))
+    assert Files(agent).read("deaf", deadline=within()).data == b"x\n"
+    assert [one for one in Sessions(agent).list(within()) if one.running] == []
+
+
+def noticing(address: AgentAddress, sent: threading.Event) -> AgentAddress:
+    """The address of the same agent, with a way there that says when something was sent."""
+
+    class Noticing(socket.socket):
+        def send(self, *arguments: t.Any) -> int:
+            done = super().send(*arguments)
+            sent.set()
+            return done
+
+    def dial(deadline: Deadline) -> socket.socket:
+        line = Noticing(socket.AF_INET, socket.SOCK_STREAM)
+        line.settimeout(deadline.remaining())
+        line.connect((address.host, address.port))
+        return line
+
+    return dataclasses.replace(address, dial=dial)
+
+
+def is_quiescing(agent: Agent) -> bool:
+    try:
+        agent.execute(["true"], deadline=within())
+    except GuestRefusedError as error:
+        return error.kind == "quiescing"
+    return False
 
 
 def test_pid_1_is_gone_within_a_second_of_sigterm_and_says_how_its_programs_ended(hold):

@@ -69,6 +69,10 @@ class Tap:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
 
+    def lose(self, answers: int) -> None:
+        """So many connections from now on get no answer."""
+        self._lose_answers = answers
+
     def hush(self) -> None:
         """Pass nothing on any more, and say nothing about it: a cable that was pulled."""
         self._hushed.set()

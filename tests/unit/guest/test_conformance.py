@@ -176,7 +176,7 @@ def test_requests_that_are_no_good_have_one_kind_in_every_operation(agent: Runni
 def test_the_health_names_what_every_call_asks_for(agent: RunningAgent) -> None:
     assert agent.client.healthz(within()).features == {
         "detach", "execute", "flush", "heartbeat", "open-terminal", "quiesce", "read-file", "read-file-stream",
-        "sessions", "open-tcp", "write-file",
+        "sessions", "open-tcp", "privileges", "write-file",
     }  # fmt: skip
 
 

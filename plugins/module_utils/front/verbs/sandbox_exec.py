@@ -8,18 +8,13 @@ import typing as t
 
 from ...cluster.deadline import Deadline
 from ...cluster.errors import InputError
-from ...guest.agent import Agent
 from ...guest.errors import ExecutionDetachedError
 from ...guest.execution import Execution
 from ...guest.executions import LARGEST_KEPT_OUTPUT, Executions
-from ...lifecycle.address import Located, locate
-from ...lifecycle.request import check_name
-from ..durations import length
+from ..commands import command_options, shown, timeout_of, words_of
+from ..guests import Guest, check_guest, find_guest
 from ..options import SANDBOX_EXEC
-from ..verb import Context, Params, Result, Verb, connect, namespace_of
-
-#: Seconds for finding the sandbox: two or three reads.
-LOCATE_SECONDS = 30.0
+from ..verb import Context, Params, Result, Verb, connect
 
 #: Seconds beyond a command's own timeout in which the agent must have ended it and said so.
 ANSWER_SECONDS = 30.0
@@ -32,29 +27,20 @@ LARGEST_OUTPUT = 64 * 1024 * 1024
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
-    name = str(params["name"])
-    check_name("name", name)
+    check_guest(params)
     attach = params.get("attach")
-    argv = [] if attach else _argv(params)
-    timeout = length("timeout", params["timeout"]) if params.get("timeout") is not None else None
+    argv = [] if attach else words_of(params)
+    timeout = timeout_of(params)
     _check(params, attach)
-    agent = params.get("agent") or {}
     with connect(params, context) as client:
-        located = locate(
-            client,
-            namespace_of(params, client),
-            name,
-            port=agent.get("port", 1024),
-            mode=agent.get("address", "service"),
-            deadline=Deadline(LOCATE_SECONDS, client.clock),
-        )
+        guest = find_guest(params, client)
         if context.check_mode and not (attach and not attach["cancel"]):
-            return {"changed": False, "skipped": True, "msg": f"Not run in check mode; sandbox {name} is there."}
+            return {"changed": False, "skipped": True, "msg": f"Not run in check mode; sandbox {guest.name} is there."}
         if attach:
-            return _attached(located, attach, timeout)
+            return _attached(guest, attach, timeout)
         if params["detach"]:
-            return _detached(params, located, argv, timeout)
-        return _result(located, _shown(params, argv), _execute(params, located, argv, timeout))
+            return _detached(params, guest, argv, timeout)
+        return _result(guest, shown(params, argv), _execute(params, guest, argv, timeout))
 
 
 def _check(params: Params, attach: t.Mapping[str, t.Any] | None) -> None:
@@ -65,42 +51,24 @@ def _check(params: Params, attach: t.Mapping[str, t.Any] | None) -> None:
         raise InputError(f"attach.offset is {attach['offset']}; it must be at least 0.")
 
 
-def _execute(params: Params, located: Located, argv: list[str], timeout: float | None) -> Execution:
+def _execute(params: Params, guest: Guest, argv: list[str], timeout: float | None) -> Execution:
     bound = UNBOUNDED_SECONDS if timeout is None else timeout + ANSWER_SECONDS
-    return Agent(located.agent).execute(argv, deadline=Deadline(bound), **_options(params, timeout))
+    return guest.agent.execute(argv, deadline=Deadline(bound), **_options(params, timeout))
 
 
 def _options(params: Params, timeout: float | None) -> dict[str, t.Any]:
-    return {
-        "cwd": params.get("chdir"),
-        "env": {str(key): str(value) for key, value in (params.get("environment") or {}).items()},
-        "stdin": (params.get("stdin") or "").encode(),
-        "timeout": timeout,
-        "max_output": params["max_output"],
-    }
+    return {**command_options(params, timeout), "max_output": params["max_output"]}
 
 
-def _argv(params: Params) -> list[str]:
-    if params.get("argv"):
-        return [str(word) for word in params["argv"]]
-    if params.get("command"):
-        return ["/bin/sh", "-c", str(params["command"])]
-    raise InputError("There is nothing to run: argv and command are empty.", next_step="Give one of them.")
-
-
-def _shown(params: Params, argv: list[str]) -> t.Any:
-    return params.get("command") or argv
-
-
-def _detached(params: Params, located: Located, argv: list[str], timeout: float | None) -> Result:
-    executions = Executions(Agent(located.agent))
+def _detached(params: Params, guest: Guest, argv: list[str], timeout: float | None) -> Result:
+    executions = Executions(guest.agent)
     key = executions.start(argv, deadline=Deadline(ANSWER_SECONDS), **_options(params, timeout))
-    return {"changed": True, "cmd": _shown(params, argv), **_standing(located, key, 0, done=False)}
+    return {"changed": True, "cmd": shown(params, argv), **_standing(guest, key, 0, done=False)}
 
 
-def _attached(located: Located, attach: t.Mapping[str, t.Any], timeout: float | None) -> Result:
+def _attached(guest: Guest, attach: t.Mapping[str, t.Any], timeout: float | None) -> Result:
     """Follow an execution to its end, or for as long as the task's timeout lets us."""
-    executions, key = Executions(Agent(located.agent)), str(attach["id"])
+    executions, key = Executions(guest.agent), str(attach["id"])
     output = {"stdout": bytearray(), "stderr": bytearray()}
     changed = False
     if attach["cancel"]:
@@ -116,36 +84,36 @@ def _attached(located: Located, attach: t.Mapping[str, t.Any], timeout: float | 
         if not error.reached:
             raise
         said = {name: data.decode("utf-8", "replace") for name, data in output.items()}
-        return {"changed": changed, **said, **_standing(located, key, error.offset, done=False)}
+        return {"changed": changed, **said, **_standing(guest, key, error.offset, done=False)}
     received = attach["offset"] + len(done.stdout) + len(done.stderr)
-    result = {**_result(located, None, done), "changed": changed}
+    result = {**_result(guest, None, done), "changed": changed}
     if attach["cancel"] and done.signal is not None:
         # It was to end, and did. Without the word Ansible takes any rc but 0 for a failure.
         result = {key: value for key, value in result.items() if key not in ("reason", "msg")} | {"failed": False}
-    return {**result, **_standing(located, key, received, done=True)}
+    return {**result, **_standing(guest, key, received, done=True)}
 
 
-def _standing(located: Located, key: str, offset: int, *, done: bool) -> Result:
-    return {"id": key, "offset": offset, "running": not done, "sandbox": located.name, "pod": located.pod}
+def _standing(guest: Guest, key: str, offset: int, *, done: bool) -> Result:
+    return {"id": key, "offset": offset, "running": not done, "sandbox": guest.name, "pod": guest.pod}
 
 
-def _result(located: Located, shown: t.Any, done: Execution) -> Result:
+def _result(guest: Guest, cmd: t.Any, done: Execution) -> Result:
     stdout, stderr = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
     result: Result = {
         "changed": True,
-        "cmd": shown,
+        "cmd": cmd,
         "rc": done.rc,
         "signal": done.signal,
         "stdout": stdout,
         "stderr": stderr,
         "truncated": done.truncated_stdout or done.truncated_stderr,
         "timed_out": done.timed_out,
-        "sandbox": located.name,
-        "pod": located.pod,
+        "sandbox": guest.name,
+        "pod": guest.pod,
         "duration": done.duration,
     }
     if done.timed_out:
-        result.update(failed=True, reason="timeout", msg=f"The command in sandbox {located.name} ran into its timeout.")
+        result.update(failed=True, reason="timeout", msg=f"The command in sandbox {guest.name} ran into its timeout.")
     elif done.rc != 0:
         result.update(failed=True, reason="non-zero-rc", msg="non-zero return code")
     return result
@@ -157,9 +125,10 @@ VERB = Verb(
     run=run,
     constraints={
         "mutually_exclusive": [
+            ("name", "workspace_id"),
             ("argv", "command", "attach"),
             *((option, "attach") for option in ("chdir", "environment", "stdin")),
         ],
-        "required_one_of": [("argv", "command", "attach")],
+        "required_one_of": [("name", "workspace_id"), ("argv", "command", "attach")],
     },
 )

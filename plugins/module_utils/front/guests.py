@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""From the options that name a sandbox or a workspace to the agent in its pod."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..cluster.client import Client
+from ..cluster.deadline import Deadline
+from ..cluster.reading import read
+from ..cluster.resources import ObjectRef
+from ..guest.agent import Agent
+from ..lifecycle.address import locate
+from ..lifecycle.errors import AcquireError
+from ..lifecycle.request import AddressMode, check_name
+from ..workspace.body import refuse_stranger
+from ..workspace.fencing import SUSPENDED, mode_of
+from ..workspace.naming import workspace_ref
+from ..workspace.settling import running_guest, suspended
+from .verb import Params, namespace_of
+
+#: Seconds for finding the agent: two or three reads.
+LOCATE_SECONDS = 30.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Guest:
+    """A sandbox or workspace that runs: its name (of the claim or Sandbox), its pod and its agent."""
+
+    name: str
+    pod: str
+    agent: Agent
+
+
+def check_guest(params: Params) -> None:
+    """Refuse a ``name`` or ``workspace_id`` that nothing can have, before anything is asked.
+
+    Raises:
+        InputError: saying what it must be.
+    """
+    if params.get("workspace_id") is not None:
+        workspace_ref("default", str(params["workspace_id"]))
+    else:
+        check_name("name", str(params["name"]))
+
+
+def find_guest(params: Params, client: Client, deadline: Deadline | None = None) -> Guest:
+    """The guest that the options ``name`` or ``workspace_id``, ``namespace`` and ``agent`` describe.
+
+    Args:
+        deadline: for the reads; half a minute when not given.
+
+    Raises:
+        GoneError: there is no such sandbox or workspace.
+        AcquireError: it is not ready.
+        WorkspaceSuspendedError, WorkspaceMismatchError: the workspace sleeps, or the name is taken by something else.
+    """
+    options = params.get("agent") or {}
+    port: int = options.get("port", 1024)
+    mode: AddressMode = options.get("address", "service")
+    namespace, within = namespace_of(params, client), deadline or Deadline(LOCATE_SECONDS, client.clock)
+    if params.get("workspace_id") is not None:
+        ref = workspace_ref(namespace, str(params["workspace_id"]))
+        return _workspace(client, ref, str(params["workspace_id"]), port, mode, within)
+    name = str(params["name"])
+    found = locate(client, namespace, name, port=port, mode=mode, deadline=within)
+    return Guest(name, found.pod, Agent(found.agent, subject=f"sandbox {namespace}/{name}"))
+
+
+def _workspace(
+    client: Client, ref: ObjectRef, workspace_id: str, port: int, mode: AddressMode, deadline: Deadline
+) -> Guest:
+    body = read(client, ref, deadline)
+    refuse_stranger(body, ref, workspace_id)
+    if mode_of(body) == SUSPENDED:
+        raise suspended(ref)
+    guest = running_guest(client, ref, port, mode, deadline)
+    if guest is None:
+        raise AcquireError(
+            f"{ref} has no running pod now.",
+            reason="not-ready",
+            retryable=True,
+            object=str(ref),
+            next_step="Run namzu.sandbox.workspace with this id first; it waits and says what is missing.",
+        )
+    pod, agent = guest
+    return Guest(ref.name, pod.name, agent)
