@@ -5,10 +5,15 @@
 from __future__ import annotations
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs import workspace
-from ansible_collections.namzu.sandbox.plugins.plugin_utils.verb_action import VerbAction
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.keeper_action import KeptAction
 
 
-class ActionModule(VerbAction):
+class ActionModule(KeptAction):
     """The verb as this collection's action plugin."""
 
     verb = workspace.VERB
+
+    def acquires(self) -> bool:
+        """A workspace that is started has an end only with a ttl."""
+        arguments = self._task.args
+        return bool(arguments.get("state", "running") == "running" and arguments.get("ttl") is not None)

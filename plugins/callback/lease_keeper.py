@@ -12,9 +12,12 @@ short_description: Renew what a play holds, and give it back when the play ends
 version_added: 0.1.0
 description:
   - Renews the lease of every sandbox that the play acquires with M(namzu.sandbox.sandbox) on the controller, each
-    time when half of its O(namzu.sandbox.sandbox#module:ttl) has passed, for as long as ansible-playbook runs.
+    time when half of its O(namzu.sandbox.sandbox#module:ttl) has passed, for as long as ansible-playbook runs. The same
+    for a workspace that M(namzu.sandbox.workspace) starts with a O(namzu.sandbox.workspace#module:ttl).
   - Deletes what was acquired with O(namzu.sandbox.sandbox#module:release_on_end) when ansible-playbook ends,
     also when it crashes or is killed. The rest stays until its lease ends.
+  - A workspace that was started with O(namzu.sandbox.workspace#module:release_on_end) is suspended then, after a flush,
+    and never deleted.
   - A small process of its own does it, which ansible-playbook starts and which ends after it. It writes no file,
     needs no terminal and no home, and learns credentials over a socket that it inherits.
   - Says on standard error when a renewal fails, when a sandbox is lost, and at the end what became of all.
@@ -68,6 +71,7 @@ notes:
 seealso:
   - module: namzu.sandbox.sandbox
   - module: namzu.sandbox.sandbox_lease
+  - module: namzu.sandbox.workspace
 """
 
 import typing as t

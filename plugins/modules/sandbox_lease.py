@@ -2,13 +2,13 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Make sure that a sandbox lives long enough."""
+"""Make sure that a sandbox or workspace lives long enough."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: sandbox_lease
-short_description: Make sure that a sandbox lives long enough
+short_description: Make sure that a sandbox or workspace lives long enough
 version_added: 0.1.0
 description:
   - Extends the lease of a sandbox when less than O(remaining) is left of it. A lease that lasts longer is left as it
@@ -17,6 +17,9 @@ description:
     start a new, empty one.
   - Time is the API server's. In the last seconds of a lease, where clocks may differ, the task looks a second time
     whether the sandbox lives on before it says so.
+  - With O(workspace_id) it is the O(namzu.sandbox.workspace#module:ttl) of a workspace that runs, the time until its
+    pod is stopped. Neither its boundary nor its privileges are proven anew for that. One without a ttl is left as it
+    is.
   - For as long as a whole play runs, the callback plugin P(namzu.sandbox.lease_keeper#callback) does this by itself.
 author:
   - The namzu.sandbox authors (@namzu)
@@ -24,8 +27,17 @@ options:
   name:
     description:
       - Name of the claim, or of the sandbox that was made directly from a template.
+      - Either this or O(workspace_id).
     type: str
-    required: true
+  workspace_id:
+    description:
+      - The id of a workspace.
+    type: str
+  holder_epoch:
+    description:
+      - The number of this holder of the workspace. It is compared, and stored when the time is extended, as
+        M(namzu.sandbox.workspace) does.
+    type: int
   remaining:
     description:
       - What shall be left at least, in seconds or as V(90s), V(15m), V(2h).
@@ -48,6 +60,7 @@ attributes:
 seealso:
   - module: namzu.sandbox.sandbox
   - module: namzu.sandbox.sandbox_info
+  - module: namzu.sandbox.workspace
   - plugin: namzu.sandbox.lease_keeper
     plugin_type: callback
 """
@@ -59,11 +72,18 @@ EXAMPLES = r"""
     name: "{{ acquired.sandbox.name }}"
     uid: "{{ acquired.sandbox.uid }}"
     remaining: 30m
+
+- name: The same for a workspace that runs with a ttl
+  namzu.sandbox.sandbox_lease:
+    namespace: agents
+    workspace_id: customer-4711/main
+    holder_epoch: 8
+    remaining: 30m
 """
 
 RETURN = r"""
 name:
-  description: Name of the claim or direct Sandbox.
+  description: Name of the claim, the direct Sandbox, or the Sandbox of the workspace.
   returned: success
   type: str
 namespace:
@@ -86,7 +106,9 @@ lease_left:
 reason:
   description:
     - Why the task failed, as one word. V(expired), V(replaced) and V(gone) mean that the sandbox, and what was in it,
-      is lost.
+      is lost; the disk of a workspace outlives V(expired).
+    - For a workspace also V(suspended), and V(precondition), V(not-found) and V(mismatch) as of
+      M(namzu.sandbox.workspace).
   returned: on failure
   type: str
 retryable:

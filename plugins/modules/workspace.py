@@ -23,7 +23,9 @@ description:
   - With O(holder_epoch) a workspace is fenced. Its holder passes a number that goes up whenever the workspace passes to
     another holder; from then on a task with an older number, or without one, changes nothing and fails with
     V(precondition).
-  - A workspace has no lease that could take its disk. With O(ttl) only its pod is stopped when nobody extends it.
+  - A workspace has no lease that could take its disk. With O(ttl) only its pod is stopped when nobody extends it. The
+    callback plugin P(namzu.sandbox.lease_keeper#callback) extends it for as long as the play runs, under the
+    O(holder_epoch) of the task.
 author:
   - The namzu.sandbox authors (@namzu)
 options:
@@ -80,6 +82,15 @@ options:
       - For a workspace that runs already it is extended when less than half of it is left.
       - Without it the pod runs until somebody suspends it.
     type: str
+  release_on_end:
+    description:
+      - With O(state=running), suspend the workspace when ansible-playbook ends, also when it fails, crashes or is
+        killed, after the guest has put everything on its disk, unless O(flush) is off. Nothing is ever deleted.
+      - The callback plugin P(namzu.sandbox.lease_keeper#callback) does it, so the task fails where that is not active.
+      - A workspace that ran before this play is not suspended, as others may work in it; a warning says so. Neither is
+        one that has passed to another holder meanwhile, or whose flush fails.
+    type: bool
+    default: false
   flush:
     description:
       - Whether the guest must have put everything on its disk before the pod is stopped. An agent that is too old,
@@ -136,6 +147,9 @@ attributes:
 seealso:
   - module: namzu.sandbox.workspace_info
   - module: namzu.sandbox.sandbox_exec
+  - module: namzu.sandbox.sandbox_lease
+  - plugin: namzu.sandbox.lease_keeper
+    plugin_type: callback
 """
 
 EXAMPLES = r"""

@@ -34,10 +34,14 @@ class Story:
             uid = lease["uid"]
             if message["event"] == "held":
                 self._held[uid] = lease
+                # A workspace is opened anew under the uid that it had.
+                self._forgotten.discard(uid)
+                self._lost.discard(uid)
                 if message["marked"]:
                     self._marked.add(uid)
             elif message["event"] == "forgotten":
                 self._forgotten.add(uid)
+                self._marked.discard(uid)
             elif message["event"] == "released":
                 self._released.add(uid)
                 self._unreleased.pop(uid, None)
@@ -80,8 +84,11 @@ class Story:
 
     def _counts(self) -> str:
         renewals = "" if self._renewals is None else f", {_counted(self._renewals, 'renewal')}"
-        released = len(self._released)
-        return f"{_counted(len(self._held), 'sandbox')} held{renewals}, {released} released at the end"
+        workspaces = {uid for uid, lease in self._held.items() if _is_workspace(lease)}
+        kinds = [("sandbox", "released", self._held.keys() - workspaces), ("workspace", "suspended", workspaces)]
+        held = " and ".join(_counted(len(uids), noun) for noun, _word, uids in kinds if uids)
+        over = " and ".join(f"{len(uids & self._released)} {word}" for _noun, word, uids in kinds if uids)
+        return f"{held} held{renewals}, {over} at the end"
 
     def _failed(self, uid: str) -> str:
         why = self._unreleased.get(uid, "there was no answer in time, and it is tried for another minute")
@@ -99,14 +106,23 @@ def _line(message: Message) -> str | None:
     return None
 
 
+def _is_workspace(lease: Message) -> bool:
+    return "workspace_id" in lease
+
+
 def _names(leases: t.Iterable[Message]) -> str:
-    return ", ".join(sorted(f"{lease['kind']} {lease['namespace']}/{lease['name']}" for lease in leases))
+    names = ((lease["kind"], lease["namespace"], lease.get("workspace_id") or lease["name"]) for lease in leases)
+    return ", ".join(sorted(f"{kind} {namespace}/{name}" for kind, namespace, name in names))
 
 
 def _until(leases: t.Iterable[Message]) -> str:
-    return ", ".join(
-        sorted(f"{_names([lease])} (ends by itself at {lease['expires_at'] or 'no time'})" for lease in leases)
-    )
+    return ", ".join(sorted(f"{_names([lease])} ({_end(lease)})" for lease in leases))
+
+
+def _end(lease: Message) -> str:
+    if _is_workspace(lease):
+        return f"its pod stops by itself at {lease['expires_at']}" if lease["expires_at"] else "it runs on"
+    return f"ends by itself at {lease['expires_at'] or 'no time'}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -1,12 +1,35 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Somebody who hears what a keeper reports."""
+"""Somebody who hears what a keeper reports, and time that passes for it."""
 
 from __future__ import annotations
 
 import threading
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.keeper_book import Event
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.keeper import Keeper, attempt
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.keeper_book import Book, Event
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease import Lease
+
+from .fake.clock import SkippingClock
+from .fake.controller import NAMESPACE
+
+
+def elapse(keeper: Keeper, client: Client, clock: SkippingClock, seconds: float) -> None:
+    """Let simulated time pass; the keeper waits in real time, and looks up because there is something new."""
+    clock.sleep(seconds)
+    keeper.hold(client, Lease(CLAIM.ref(NAMESPACE, "another"), "another", 3600.0, None), renewed=False)
+
+
+def attempt_all(book: Book, clock: SkippingClock, seconds: float) -> None:
+    """Let simulated time pass, and make every attempt when it is due."""
+    until = clock.monotonic() + seconds
+    while (wait := book.wait()) is not None and clock.monotonic() + wait < until:
+        clock.sleep(wait)
+        for entry in book.take_due():
+            attempt(book, entry, clock)
+    clock.sleep(max(0.0, until - clock.monotonic()))
 
 
 class Listener:

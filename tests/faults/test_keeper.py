@@ -18,6 +18,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease impo
 from .fake.clock import SkippingClock
 from .fake.cluster import FakeCluster
 from .fake.plan import Fault, How, Request, status
+from .listening import attempt_all
 from .traffic import GET_CLAIM, PASSING, PATCH_CLAIM, REFUSALS, TOO_LATE
 
 if t.TYPE_CHECKING:
@@ -43,12 +44,7 @@ class Kept:
 
     def run(self, seconds: float) -> None:
         """Let simulated time pass, and make every attempt when it is due."""
-        until = self.clock.monotonic() + seconds
-        while (wait := self.book.wait()) is not None and self.clock.monotonic() + wait < until:
-            self.clock.sleep(wait)
-            for entry in self.book.take_due():
-                attempt(self.book, entry, self.clock)
-        self.clock.sleep(max(0.0, until - self.clock.monotonic()))
+        attempt_all(self.book, self.clock, seconds)
 
     def kinds(self) -> list[str]:
         return [event.kind for event in self.said]

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import datetime
+import json
+import math
 import os
 import pathlib
 import signal
@@ -20,18 +22,20 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.keeper_wir
     MAXIMUM_MESSAGE,
     answer,
     knock,
-    lease_from,
-    lease_message,
     receive,
     send,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease import Lease
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.matching import timestamp
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.keeper_process import read_lease
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.lease import WorkspaceLease
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.keeper_link import KeeperError, KeeperLink
 
 from .fake.cluster import FakeCluster
 from .fake.controller import NAMESPACE
+from .fake.plan import Fault, How
 from .fake.server import TOKEN
+from .traffic import DELETE
 
 Message = dict[str, t.Any]
 SOON = 30.0
@@ -77,7 +81,7 @@ def part(cluster: FakeCluster, name: str, *, marked: bool) -> Message:
     """A lease that a task hands over; its claim is there."""
     metadata = cluster.store.create("sandboxclaims", NAMESPACE, {"metadata": {"name": name}, "spec": {}})["metadata"]
     lease = Lease(CLAIM.ref(NAMESPACE, name), metadata["uid"], 3600.0, None)
-    return {**lease_message(lease), "release_on_end": marked}
+    return {**lease.described(), "release_on_end": marked}
 
 
 def options(cluster: FakeCluster) -> Message:
@@ -94,6 +98,17 @@ def test_what_is_marked_is_released_at_the_end_and_the_keeper_ends(
     assert told.events() == ["held", "held", "ending", "released"]
     with pytest.raises(ProcessLookupError):
         os.kill(link.pid, 0)
+
+
+def test_release_that_hangs_does_not_hold_up_the_end(cluster: FakeCluster, link: KeeperLink, told: Told) -> None:
+    with link.open(options(cluster), {}) as connection:
+        connection.hold([part(cluster, "a", marked=True)])
+    cluster.plan.add(Fault(How.HANG), DELETE, times=math.inf)
+    began = time.monotonic()
+    link.end(0.3)
+    assert time.monotonic() - began < 1.3
+    assert "released" not in told.events()
+    os.kill(link.pid, signal.SIGKILL)
 
 
 def test_keeper_that_holds_nothing_ends_without_a_word(link: KeeperLink, told: Told) -> None:
@@ -212,7 +227,13 @@ def test_door_gives_everybody_a_connection_of_their_own() -> None:
 @pytest.mark.parametrize("kind", [CLAIM, SANDBOX], ids=lambda kind: kind.name)
 def test_lease_survives_the_wire(cluster: FakeCluster, kind: t.Any) -> None:
     made = Lease(kind.ref("n", "a"), "uid-1", 90.0, cluster.server.now().replace(microsecond=0), "python-1")
-    assert lease_from(lease_message(made)) == made
+    assert read_lease(json.loads(json.dumps(made.described()))) == made
+
+
+def test_lease_of_a_workspace_survives_the_wire() -> None:
+    named = {"workspace_id": "a/b", "holder_epoch": 7, "flush": False, "agent_port": 99, "agent_address": "pod_ip"}
+    made = WorkspaceLease(SANDBOX.ref("n", "workspace-a-b"), "uid-1", 0.0, None, **named)
+    assert read_lease(json.loads(json.dumps(made.described()))) == made
 
 
 #: What two hundred leases may cost: the part of one processor, and bytes.
@@ -229,7 +250,7 @@ def test_two_hundred_leases_cost_less_than_a_hundredth_of_a_processor_and_sixty_
         body = {"metadata": {"name": f"many-{number}"}, "spec": spec}
         uid = cluster.store.create("sandboxclaims", NAMESPACE, body)["metadata"]["uid"]
         lease = Lease(CLAIM.ref(NAMESPACE, f"many-{number}"), uid, 3600.0, soon)
-        parts.append({**lease_message(lease), "release_on_end": False})
+        parts.append({**lease.described(), "release_on_end": False})
     with link.open(options(cluster), {}) as connection:
         connection.hold(parts)
         before = processor_seconds(link.pid)

@@ -24,7 +24,7 @@ from .fake.cluster import FakeCluster
 from .fake.controller import NAMESPACE
 from .fake.plan import Fault, How, status
 from .fake.store import Body, Key
-from .listening import Listener
+from .listening import Listener, elapse
 from .traffic import DELETE, GET_CLAIM, PATCH_CLAIM
 
 if t.TYPE_CHECKING:
@@ -53,12 +53,6 @@ def sandbox(cluster: FakeCluster, client: Client, keeper: Keeper) -> t.Iterator[
     """A sandbox in a block that runs as long as the test."""
     with contextlib.ExitStack() as stack:
         yield stack.enter_context(held(client, cluster.request(name=NAME, ttl=TTL), keeper))
-
-
-def elapse(keeper: Keeper, client: Client, clock: SkippingClock, seconds: float) -> None:
-    """Let simulated time pass; the keeper waits in real time, and looks up because there is something new."""
-    clock.sleep(seconds)
-    keeper.hold(client, Lease(CLAIM.ref(NAMESPACE, "another"), "another", 3600.0, None), renewed=False)
 
 
 def changed(cluster: FakeCluster, since: int, key: Key) -> Body:

@@ -20,7 +20,13 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors impor
     UnavailableError,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease import LeaseLostError, Renewal, ensure_left
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease import (
+    Lease,
+    LeaseLostError,
+    Renewal,
+    ensure_left,
+    find_lease,
+)
 
 from .fake.clock import SkippingClock
 from .fake.cluster import FakeCluster
@@ -49,7 +55,10 @@ def standing(cluster: FakeCluster, client: Client, clock: SkippingClock) -> Fake
 
 
 def ensured(client: Client, seconds: float = 3600.0, within: float = 20.0, **options: t.Any) -> Renewal:
-    return ensure_left(client, NAMESPACE, NAME, seconds, Deadline(within, client.clock), **options)
+    def find(limit: Deadline) -> Lease:
+        return find_lease(client, NAMESPACE, NAME, limit)
+
+    return ensure_left(client, find, seconds, Deadline(within, client.clock), **options)
 
 
 def failure(client: Client, **options: t.Any) -> SandboxError:

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import math
+import threading
 import time
 import typing as t
 
@@ -200,3 +202,26 @@ def test_controller_that_is_restarted_finds_everything_as_it_was_told(cluster: F
     controller.back()
     assert run(cluster, client).origin == "resumed"
     assert uid_of_claim(cluster) == disk
+
+
+def test_word_about_the_pod_before_is_not_taken_for_one_about_the_new_pod(cluster: FakeCluster) -> None:
+    """Resumed while its pod was still stopping, the controller says once more that it has ended: the former one has."""
+    prepare(cluster)
+    store, controller = cluster.store, cluster.controller.workspaces
+    ended = {"type": "Ready", "status": "False", "reason": "PodSucceeded", "message": "Pod completed successfully"}
+    with cluster.client(request_timeout=5.0) as patient, concurrent.futures.ThreadPoolExecutor(1) as threads:
+        run(cluster, patient)
+        pod = store.get(key("pods"))
+        suspend(cluster, patient)
+        controller.away = True
+        cluster.plan.clear()
+        resuming = threads.submit(run, cluster, patient)
+        with store.changed:
+            assert store.changed.wait_for(lambda: sandbox(cluster)["spec"]["operatingMode"] == "Running", 10.0)
+            store.create("pods", NAMESPACE, pod)
+            store.patch(key(), {"status": {"conditions": [ended]}})
+        until = time.monotonic() + 10.0
+        while GET_POD not in cluster.plan.received() and time.monotonic() < until and not resuming.done():
+            threading.Event().wait(0.001)
+        controller.back()
+        assert resuming.result(10.0).origin == "resumed"

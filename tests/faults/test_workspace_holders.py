@@ -29,14 +29,22 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.naming imp
 from .fake.clock import SkippingClock
 from .fake.cluster import FakeCluster
 from .fake.controller import NAMESPACE
-from .workspace_ground import ID, delete, key, prepare, refresh, refresh_asleep, run, sandbox, suspend
+from .fake.wireless import Wireless
+from .workspace_ground import ID, delete, extend, key, prepare, refresh, refresh_asleep, run, sandbox, suspend
 
 OLDER, NEWER = 7, 8
 
 Verb = t.Callable[..., object]
 VERBS: dict[str, Verb] = {
-    "run": run, "suspend": suspend, "refresh": refresh, "refresh asleep": refresh_asleep, "delete": delete,
+    "run": run, "suspend": suspend, "refresh": refresh, "refresh asleep": refresh_asleep, "extend": extend,
+    "delete": delete,
 }  # fmt: skip
+
+#: When the pods of all of them would be stopped.
+LATER = "2099-01-01T00:00:00Z"
+
+#: How they race: a guest that the other one has stopped is waited for as long as that.
+RACED = {"run": {"on_stale": "ignore", "ready_timeout": 2.0}, "refresh": {"ready_timeout": 2.0}}
 
 #: How the workspace stands when the race begins: its mode, and the epoch that it carries.
 STARTS = (("Running", None), ("Suspended", OLDER))
@@ -59,6 +67,7 @@ class HolderClient(Client):
         self.first: t.Callable[[], object] = lambda: None
         self.writes = writes
         self._cluster, self._holder = cluster, holder
+        self._requests = Wireless(cluster.server)
 
     def _open(self, method: str, path: str, *rest: t.Any) -> t.Any:
         self.asked += 1
@@ -69,6 +78,9 @@ class HolderClient(Client):
         answer = super()._open(method, path, *rest)
         if writes:
             self.writes.append((self._holder, uid))
+        if method != "GET":
+            # Nobody has to wait for the controller then, and each race goes as it went the last time.
+            self._cluster.controller.settle()
         return answer
 
     def _uid(self, name: str) -> str:
@@ -104,7 +116,7 @@ class Race:
         self._writes.clear()
 
         def act(holder: int, verb: str) -> None:
-            options: dict[str, t.Any] = {"on_stale": "ignore"} if verb == "run" else {}
+            options = RACED.get(verb, {})
             client = self._clients[holder]
             with contextlib.suppress(SandboxError):
                 VERBS[verb](self.cluster, client, workspace_id=workspace_id, holder_epoch=holder, **options)
@@ -131,9 +143,9 @@ class Race:
             store.create(
                 "sandboxes",
                 NAMESPACE,
-                {"metadata": metadata, "spec": {**self._model["spec"], "operatingMode": mode}},
+                {"metadata": metadata, "spec": {**self._model["spec"], "operatingMode": mode, "shutdownTime": LATER}},
             )
-            assert store.changed.wait_for(lambda: "status" in store.get(place), 10.0)
+        self.cluster.controller.settle()
 
     def _holds(self, workspace_id: str, case: str) -> None:
         newer: set[str] = set()

@@ -7,7 +7,10 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import Body
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease import Renewal, ensure_left
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.lease import WorkspaceLease, find_workspace_lease
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.naming import workspace_ref
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.opening import open_workspace
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.removal import DeleteRequest, delete_workspace
@@ -75,6 +78,16 @@ def suspend(cluster: FakeCluster, client: Client, **changes: t.Any) -> Suspended
 def refresh_asleep(cluster: FakeCluster, client: Client, **changes: t.Any) -> bool:
     """``state: suspended`` with ``refresh``, of a suspended one."""
     return refresh_suspended(client, request(cluster, refresh=True, **changes))
+
+
+def extend(_cluster: FakeCluster, client: Client, **changes: t.Any) -> Renewal:
+    """``sandbox_lease`` of a workspace, for a century."""
+    workspace_id, epoch = changes.get("workspace_id", ID), changes.get("holder_epoch")
+
+    def find(limit: Deadline) -> WorkspaceLease:
+        return find_workspace_lease(client, NAMESPACE, workspace_id, epoch, limit)
+
+    return ensure_left(client, find, 100 * 365 * 86400.0, Deadline(5.0, client.clock))
 
 
 def delete(_cluster: FakeCluster, client: Client, **changes: t.Any) -> bool:

@@ -11,6 +11,7 @@ A test takes the fixtures as arguments; there is nothing to import from here:
 - ``play(tasks, ...)`` runs tasks on localhost; ``play.playbook(name, ...)`` runs a playbook of the collection.
 - ``pool``: a hardened template and a warm pool, made once a session by the roles. Release what you take from it.
 - ``namespace``: a fresh one for this test. ``kube``: reads and writes that do not go through the code under test.
+- ``ground``: workspaces, with the rights of a claimant and disks of the cluster's default StorageClass.
 - ``claimant``: options of a service account that holds the rules of role ``claimant`` in the pool's namespace.
 """
 
@@ -33,6 +34,8 @@ import yaml
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError
 
+from .workspace_ground import ground  # noqa: F401 - a fixture
+
 Body = dict[str, t.Any]
 
 #: The image of tests/cluster, whatever Python it has; any image with python3 serves.
@@ -45,12 +48,16 @@ GONE_SECONDS = 120.0
 POLL = 0.1
 
 
+# Before pytest-xdist reads the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder need a cluster."""
+    """All tests of this folder need a cluster. Those of a file run one after the other; the fence is one for all."""
     here = pathlib.Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.cluster)
+            alone = "fence" if item.path.parent.name == "fence" else str(item.path.relative_to(here))
+            item.add_marker(pytest.mark.xdist_group(alone))
 
 
 class Kube:

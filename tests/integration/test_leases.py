@@ -5,19 +5,13 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import dataclasses
 import datetime
-import os
-import pathlib
 import subprocess
-import sys
 import threading
 import typing as t
-import uuid
 
 import pytest
-import yaml
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
@@ -34,12 +28,12 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease impo
     Lease,
     LeaseLostError,
     ensure_left,
+    find_lease,
     renew,
 )
 
-Body = dict[str, t.Any]
+from .kept_play import Body, started
 
-ENABLED = {"ANSIBLE_CALLBACKS_ENABLED": "namzu.sandbox.lease_keeper"}
 EXTENSIONS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}/{}"
 
 #: Seconds of the lease of a play that takes three of them, and a little.
@@ -62,29 +56,6 @@ NEVER_RUNS = {
 def client(kubeconfig: str) -> t.Iterator[Client]:
     with Client(resolve_access({"kubeconfig": kubeconfig}, {})) as made:
         yield made
-
-
-@contextlib.contextmanager
-def started(kubeconfig: str, folder: pathlib.Path, tasks: list[Body]) -> t.Iterator[subprocess.Popen[str]]:
-    """A play under way."""
-    file = folder / f"{uuid.uuid4().hex}.yml"
-    file.write_text(
-        yaml.safe_dump([{"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": tasks}])
-    )
-    config = folder / "ansible.cfg"
-    config.touch()
-    program = pathlib.Path(sys.executable).parent / "ansible-playbook"
-    # No home and no terminal, as in an execution environment.
-    environ = {**os.environ, **ENABLED, "KUBECONFIG": kubeconfig, "ANSIBLE_HOME": str(folder / "home")}
-    environ.update({"ANSIBLE_CONFIG": str(config), "HOME": "/nonexistent"})
-    process = subprocess.Popen(
-        [str(program), str(file)], cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +139,13 @@ def renewed_at(client: Client, one: Standing, offset: float) -> str:
     threading.Event().wait(max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds()))
     ref = one.lease.ref
     try:
-        ensure_left(client, ref.namespace, ref.name, 3600.0, Deadline(30.0), uid=one.lease.uid)
+        ensure_left(
+            client,
+            lambda limit: find_lease(client, ref.namespace, ref.name, limit),
+            3600.0,
+            Deadline(30.0),
+            uid=one.lease.uid,
+        )
     except LeaseLostError as error:
         return error.reason
     return "renewed"

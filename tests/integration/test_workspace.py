@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import hashlib
 import typing as t
+import uuid
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import BoundaryError
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.errors import (
@@ -34,45 +33,17 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.suspending
 from .workspace_ground import (
     ADDRESS,
     ADDRESS_OPTION,
-    CLAIMS,
+    CLASSES,
     POLICIES,
-    SANDBOXES,
     TEMPLATE,
     TEMPLATES,
     Ground,
+    disk,
 )  # fmt: skip
-from .workspace_storage import Storage
 
 #: More than one frame of the agent's wire, and no text.
 DATA = b"".join(hashlib.sha256(bytes([number % 256])).digest() * 64 for number in range(1500))
 DIGEST = hashlib.sha256(DATA).hexdigest()
-
-
-@pytest.fixture(scope="module")
-def ground(play: t.Any, kube: t.Any, new_namespace: t.Callable[[], str], image: str) -> t.Iterator[Ground]:
-    namespace = new_namespace()
-    storage = Storage.make(kube, volumes=24)
-    names = {
-        "namespace_name": namespace,
-        "template_namespace": namespace,
-        "template_name": TEMPLATE,
-        "template_image": image,
-        "template_volume_claim_templates": [storage.entry()],
-        "boundary_namespace": namespace,
-        "boundary_template": TEMPLATE,
-    }
-    # The tests below have these rights and no others.
-    names |= {"claimant_namespace": namespace, "claimant_name": "desk", "claimant_workspaces": True}
-    roles = ("namespace", "template", "boundary", "claimant")
-    play([{"ansible.builtin.include_role": {"name": f"namzu.sandbox.{role}"}} for role in roles], variables=names)
-    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/desk/token"
-    token = kube.request("POST", account, {"spec": {"expirationSeconds": 3600}})["status"]["token"]
-    with Client(resolve_access({"host": kube.server, "api_key": token, "ca_cert": kube.ca_cert}, {})) as client:
-        yield Ground(namespace, client, kube, storage)
-    for body in kube.items(SANDBOXES.format(namespace)):
-        kube.delete(f"{SANDBOXES.format(namespace)}/{body['metadata']['name']}")
-    kube.until(CLAIMS.format(namespace), lambda body: not body["items"])
-    storage.remove()
 
 
 @pytest.fixture(autouse=True)
@@ -270,13 +241,20 @@ def test_older_holder_is_refused_by_the_server_itself(ground):
     ground.delete("fenced")
 
 
-def test_disk_that_cannot_be_bound_is_named_and_the_workspace_waits_suspended(ground):
-    nowhere = ground.storage.entry(storage_class="namzu-test-nowhere")
-    templates = {"no-class": nowhere, "no-room": ground.storage.entry()}
-    templates["no-room"]["spec"]["resources"]["requests"]["storage"] = "5Ti"
-    for name, entry in templates.items():
-        ground.copy_template(name, volumeClaimTemplates=[entry])
-    for name in templates:
+@pytest.fixture
+def full_class(kube: t.Any) -> t.Iterator[str]:
+    """A StorageClass that has no volume left."""
+    name = f"namzu-test-{uuid.uuid4().hex[:8]}"
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
+    how = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+    kube.request("POST", CLASSES, {**head, **how})
+    yield name
+    kube.delete(f"{CLASSES}/{name}")
+
+
+def test_disk_that_cannot_be_bound_is_named_and_the_workspace_waits_suspended(ground, full_class):
+    for name, storage_class in (("no-class", "namzu-test-nowhere"), ("no-room", full_class)):
+        ground.copy_template(name, volumeClaimTemplates=[disk(storage_class)])
         request = ground.request(name, template=name, ready_timeout=4.0, ingress="unverified")
         with pytest.raises(WorkspaceDiskError) as refused:
             open_workspace(ground.client, request)

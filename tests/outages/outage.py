@@ -13,9 +13,10 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import SandboxError
@@ -32,6 +33,7 @@ INSTANCE = os.environ.get("NAMZU_LIFECYCLE_INSTANCE", "9")
 NAMESPACE = "default"
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 CONTROLLER = "agent-sandbox-controller"
+API_SERVER = "kube-apiserver"
 
 #: Seconds for what takes a few on two busy cores.
 SOON = 60.0
@@ -77,6 +79,15 @@ def stopped(component: str) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that nobody has waited for does not."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(") ")[2].split()[0] != "Z"
+
+
 class Component:
     """A part of the cluster that can be ended at once and started again, with the words that it was started with."""
 
@@ -89,48 +100,81 @@ class Component:
         self._where = os.readlink(folder / "cwd")
         self._ours: subprocess.Popen[bytes] | None = None
 
+    @property
+    def is_alive(self) -> bool:
+        return is_alive(self._pid)
+
     def kill(self) -> None:
-        if self._ours is not None:
-            self._ours.kill()
-            self._ours.wait()
-            return
-        folder = pathlib.Path(f"/proc/{self._pid}")
-        os.kill(self._pid, signal.SIGKILL)
-        until(lambda: not folder.exists() or "Z" in folder.joinpath("stat").read_text().split()[2], "its end")
+        pid = self._pid
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not is_alive(pid), "its end")
 
     def start(self) -> None:
+        self._reap()
         log = subprocess.DEVNULL
         self._ours = subprocess.Popen(
             self._words, env=self._environment, cwd=self._where, stdout=log, stderr=log, start_new_session=True
         )
+        self._pid = self._ours.pid
 
-    def restart(self) -> None:
-        """End it and start it again; it takes a while until it answers."""
-        self.kill()
-        self.start()
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Let it stand still inside the block."""
+        os.kill(self._pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._pid, signal.SIGCONT)
 
     def close(self) -> None:
         """End what was started here; what takes the cluster down does not know of it."""
-        if self._ours is not None:
+        if self._ours is not None and self.is_alive:
             self.kill()
+        self._reap()
+
+    def _reap(self) -> None:
+        if self._ours is not None:
+            self._ours.wait()
+
+
+class Supervisor:
+    """Starts components again that have ended, as a kubelet does: some end without their API server, or its port."""
+
+    def __init__(self, *names: str) -> None:
+        self.components = {name: Component(name) for name in names}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="supervisor")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._over.set()
+        self._thread.join()
+        for component in self.components.values():
+            component.close()
+
+    def _run(self) -> None:
+        while not self._over.wait(0.5):
+            for component in self.components.values():
+                if not component.is_alive:
+                    component.start()
 
 
 @contextlib.contextmanager
 def restarted_api_server(client: Client) -> Iterator[None]:
     """End the API server at once, and start it again with the same words; the block may use it."""
-    server = Component("kube-apiserver")
 
     def answers() -> bool:
         with contextlib.suppress(SandboxError):
             return bool(client.list(CLAIM, NAMESPACE))
         return False
 
-    try:
-        server.restart()
+    with Supervisor(API_SERVER) as supervisor:
+        supervisor.components[API_SERVER].kill()
         until(answers, "the API server")
         yield
-    finally:
-        server.close()
 
 
 def make(client: Client, kind: Kind, name: str, **content: Any) -> None:

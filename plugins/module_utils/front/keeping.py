@@ -9,8 +9,7 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.errors import InputError, SandboxError
-from ..lifecycle.keeper_wire import lease_message
-from ..lifecycle.lease import lease_of
+from ..lifecycle.lease import Lease, lease_of
 from ..lifecycle.releases import release_all
 from ..lifecycle.request import Acquired, AcquireRequest
 from .options import ACCESS
@@ -47,26 +46,49 @@ class Keeping:
         Raises:
             SandboxError: it shall be released at the end and the keeper has not taken it; it was given back.
         """
-        if self._connection is None or not acquired:
+        made = [one.name for one in acquired if one.created]
+
+        def give_back() -> t.Iterable[str]:
+            return release_all(client, request.namespace, made)
+
+        is_direct = request.template is not None
+        leases = {one.name: lease_of(one, request.ttl, direct_sandbox=is_direct) for one in acquired}
+        self.hand_over(leases, made, give_back, STAYS)
+
+    def hand_over(
+        self,
+        leases: t.Mapping[str, Lease],
+        ours: t.Collection[str],
+        give_back: t.Callable[[], t.Iterable[str]],
+        stays: str,
+    ) -> None:
+        """Let the keeper have these, by name.
+
+        Args:
+            ours: the names of those that this task has made or started.
+            give_back: gives these back at once, and returns what could not be.
+            stays: is said, with its name, of one that is not given back at the end although that was asked for.
+
+        Raises:
+            SandboxError: they shall be given back at the end and the keeper has not taken them; they were at once.
+        """
+        if self._connection is None or not leases:
             return
+        marked = {name: self._marked and name in ours for name in leases}
+        parts = [{**lease.described(), "release_on_end": marked[name]} for name, lease in leases.items()]
         try:
-            released = self._connection.hold([self._lease(request, one) for one in acquired])
+            released = self._connection.hold(parts)
         except SandboxError as error:
             if not self._marked:
                 self.warn(error)
                 return
             self._connection = None
-            made = [one.name for one in acquired if one.created]
-            failures = release_all(client, request.namespace, made)
+            failures = give_back()
             if failures:
                 error.leftover = ", ".join(sorted(failures))
             raise
         if self._marked:
-            self._warnings += [STAYS.format(one.name) for one in acquired if one.uid not in released]
-
-    def _lease(self, request: AcquireRequest, one: Acquired) -> dict[str, t.Any]:
-        lease = lease_of(one, request.ttl, direct_sandbox=request.template is not None)
-        return {**lease_message(lease), "release_on_end": self._marked and one.created}
+            self._warnings += [stays.format(name) for name, lease in leases.items() if lease.uid not in released]
 
     @contextlib.contextmanager
     def releasing(self, namespace: str, names: t.Collection[str]) -> t.Iterator[set[str]]:
@@ -100,13 +122,17 @@ class Keeping:
 
 
 @contextlib.contextmanager
-def keeping(params: Params, context: Context) -> t.Iterator[Keeping]:
+def keeping(params: Params, context: Context, state: str = "present") -> t.Iterator[Keeping]:
     """The keeper's side of a task.
+
+    Args:
+        state: the one in which the task may hold something that it must not lose.
 
     Raises:
         InputError: ``release_on_end`` is asked for where nobody will do it.
     """
-    marked = bool(params.get("release_on_end")) and params["state"] == "present"
+    holds = params["state"] == state
+    marked = bool(params.get("release_on_end")) and holds
     if marked and context.keeper is None:
         raise InputError(
             "release_on_end needs the callback plugin namzu.sandbox.lease_keeper, and it is not active here.",
@@ -121,7 +147,7 @@ def keeping(params: Params, context: Context) -> t.Iterator[Keeping]:
         if marked:
             raise
         without = Keeping(None, marked=False)
-        if params["state"] == "present":
+        if holds:
             without.warn(error)
         yield without
         return

@@ -11,8 +11,7 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.errors import ConflictError, GoneError, SandboxError
-from ..cluster.retry import retry
+from ..cluster.errors import SandboxError
 from ..guest.agent import Agent
 from .acquire import acquire
 from .keeper import Keeper
@@ -102,9 +101,7 @@ def _give_back(client: Client, lease: Lease, *, created: bool) -> SandboxError |
         return None
     deadline = Deadline(CLEANUP_SECONDS, client.clock)
     try:
-        retry(deadline, lambda: client.delete(lease.ref, deadline, uid=lease.uid))
-    except (GoneError, ConflictError):
-        return None  # it has expired, and another one may have its name
+        lease.give_back(client, deadline)
     except SandboxError as error:
         error.leftover = str(lease.ref)
         return error

@@ -10,8 +10,7 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import SYSTEM_CLOCK, Cancellation, Clock, Deadline
-from ..cluster.errors import ConflictError, GoneError, SandboxError
-from ..cluster.retry import retry
+from ..cluster.errors import SandboxError
 from ..cluster.transport import POOL_SIZE
 from .keeper_book import Book, Entry, Event, Report
 from .lease import Lease, LeaseLostError, renew
@@ -50,8 +49,8 @@ class Keeper:
 
         Args:
             client: who asks; it must stay open as long as the keeper.
-            renewed: False for a sandbox that is only to be deleted by ``release_marked``.
-            release_on_end: whether ``release_marked`` deletes it.
+            renewed: False for one that is only to be given back by ``release_marked``.
+            release_on_end: whether ``release_marked`` gives it back.
         """
         entry = self.book.hold(client, lease, renewed=renewed, release_on_end=release_on_end)
         with self._changed:
@@ -77,13 +76,13 @@ class Keeper:
         self._end.call_off()
 
     def release_marked(self, deadline: Deadline) -> None:
-        """Delete what is marked ``release_on_end``, all at once, and report each; what is gone already is released."""
+        """Give back what is marked ``release_on_end``, all at once, and report each; what is gone is given back."""
         self.release([entry for entry in self.book.entries() if entry.release_on_end], deadline)
 
     def release(self, entries: t.Sequence[Entry], deadline: Deadline) -> None:
-        """Delete these, and hold them no longer; one that cannot be deleted before the deadline is reported as such.
+        """Give these back (``Lease.give_back``), and hold them no longer; one that stays at the deadline is reported.
 
-        What another thread is deleting already is left to it.
+        What another thread is giving back already is left to it.
         """
         entries = [entry for entry in entries if self.book.begin_release(entry)]
         if not entries:
@@ -95,16 +94,24 @@ class Keeper:
     def _release(self, entry: Entry, deadline: Deadline) -> None:
         lease = entry.lease
         try:
-            retry(deadline, lambda: entry.client.delete(lease.ref, deadline, uid=lease.uid))
-        except (GoneError, ConflictError):
-            pass  # it is not there any more, or another one has its name
+            lease.give_back(entry.client, deadline)
+        except LeaseLostError as error:
+            self._gave_back(entry, Event("lost", lease, error))
         except SandboxError as error:
-            entry.releasing = False
-            self._report(Event("unreleased", lease, error))
-            return
-        self.book.let_go(lease.uid)
+            self._keeps(entry, error)
+        except Exception as error:  # noqa: BLE001 - one that cannot be given back must not keep the others
+            self._keeps(entry, SandboxError(f"{lease.ref} could not be given back: {type(error).__name__}."))
+        else:
+            self._gave_back(entry, Event("released", lease))
+
+    def _gave_back(self, entry: Entry, event: Event) -> None:
+        self.book.let_go(entry.lease.uid)
         if entry.lost is None:
-            self._report(Event("released", lease))
+            self._report(event)
+
+    def _keeps(self, entry: Entry, error: SandboxError) -> None:
+        entry.releasing = False
+        self._report(Event("unreleased", entry.lease, error))
 
     def _run(self) -> None:
         with self._changed:

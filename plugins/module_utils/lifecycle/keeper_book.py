@@ -17,7 +17,7 @@ from .lease import Lease, LeaseLostError, Renewal
 from .lease_timing import LeaseTiming
 
 #: What happens to a lease: ``failed`` (an attempt, the first in a row), ``recovered`` (after failures), ``lost`` (for
-#: good), ``released`` and ``unreleased`` (could not be deleted).
+#: good), ``released`` and ``unreleased`` (could not be given back).
 EventKind = t.Literal["failed", "recovered", "lost", "released", "unreleased"]
 
 
@@ -47,14 +47,14 @@ class Entry:
 
     Attributes:
         lease, client: what is renewed, and who asks.
-        release_on_end: whether it is deleted when the holding ends.
+        release_on_end: whether it is given back when the holding ends.
         due: when it is renewed next, on the monotonic clock.
         ends: when it ends as far as we know, on the monotonic clock; None when it does not.
         failures: attempts in a row that failed.
         busy: whether an attempt is under way.
-        renewed: whether it is renewed; False for one that is only to be deleted at the end.
-        leaving: whether somebody is about to delete it, so that its end is no loss.
-        releasing: whether the keeper itself is deleting it.
+        renewed: whether it is renewed; False for one that is only to be given back at the end.
+        leaving: whether somebody is about to give it back, so that its end is no loss.
+        releasing: whether the keeper itself is giving it back.
         lost: why it will never be renewed again, or None.
         renewals: how many succeeded.
     """
@@ -100,14 +100,20 @@ class Book:
         self._entries: dict[str, Entry] = {}
 
     def hold(self, client: Client, lease: Lease, *, renewed: bool = True, release_on_end: bool = False) -> Entry:
-        """Hold a lease from now on; one that is held already is marked for its release if either time asked for it."""
+        """Hold a lease from now on; what is held already is marked if either time asked for it.
+
+        One without a ttl takes that of the time before, so that asking for its release does not end its renewal.
+        """
         with self._lock:
             known = self._entries.get(lease.uid)
+            if known is not None and not lease.ttl:
+                lease, renewed = dataclasses.replace(lease, ttl=known.lease.ttl), known.renewed
             marked = release_on_end or (known is not None and known.release_on_end)
             left = None if lease.expires_at is None else (lease.expires_at - self._clock.now()).total_seconds()
             now = self._clock.monotonic()
             due = now + LeaseTiming(lease.ttl).next_renewal(left, self._chance())
-            entry = Entry(lease, client, marked, due, None if left is None else now + left, renewed=renewed)
+            ends = None if left is None else now + left
+            entry = Entry(lease, client, marked, due, ends, renewed=renewed and lease.ttl > 0)
             self._entries[lease.uid] = entry
             return entry
 
@@ -122,7 +128,7 @@ class Book:
             entry.leaving = leaving
 
     def begin_release(self, entry: Entry) -> bool:
-        """Mark it as being deleted by the keeper; False when it is that already."""
+        """Mark it as being given back by the keeper; False when it is that already."""
         with self._lock:
             begun, entry.releasing, entry.leaving = entry.releasing, True, True
             return not begun
@@ -207,5 +213,5 @@ def _ended_unseen(entry: Entry, error: SandboxError) -> LeaseLostError:
         f"because of this: {error.message}",
         reason="expired",
         object=str(entry.lease.ref),
-        next_step="What was in the sandbox is lost: acquire another one.",
+        next_step=entry.lease.afterwards,
     )

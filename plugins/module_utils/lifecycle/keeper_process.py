@@ -3,8 +3,8 @@
 """The process that keeps the leases of another one, and cleans up after it.
 
 It has two sockets. The *lifeline* leads to the one process that it serves: events go there, and when its other end
-closes, which the kernel does however that process ends, what is marked ``release_on_end`` is deleted. Over the *door*
-come those that hold sandboxes. It writes no file, prints nothing, and is told every secret over a socket.
+closes, which the kernel does however that process ends, what is marked ``release_on_end`` is given back. Over the
+*door* come those that hold sandboxes. It writes no file, prints nothing, and is told every secret over a socket.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import signal
 import socket
 import struct
 import threading
+import typing as t
 
 from ..cluster.access import resolve_access
 from ..cluster.client import Client
@@ -23,7 +24,8 @@ from ..cluster.deadline import Deadline
 from ..cluster.errors import SandboxError
 from .keeper import Keeper
 from .keeper_book import Event
-from .keeper_wire import Message, answer, event_message, lease_from, lease_message, receive, send
+from .keeper_wire import Message, answer, event_message, receive, send
+from .lease import Lease
 
 #: Seconds after the end for which a release is tried on, while the API server cannot be reached.
 AFTER_THE_END = 60.0
@@ -37,6 +39,9 @@ EVENT_SECONDS = 1
 #: ``struct timeval``: two C longs (getsockopt(2)).
 _TIMEVAL = struct.Struct("@ll")
 
+#: The lease that a part of a message describes.
+ReadLease = t.Callable[[Message], Lease]
+
 
 class KeeperProcess:
     """The keeper with its two sockets.
@@ -44,9 +49,11 @@ class KeeperProcess:
     Args:
         lifeline: to the process that is served; nothing is said on it but events.
         door: where clients knock.
+        read_lease: makes leases of what they say.
     """
 
-    def __init__(self, lifeline: socket.socket, door: socket.socket) -> None:
+    def __init__(self, lifeline: socket.socket, door: socket.socket, read_lease: ReadLease) -> None:
+        self._read_lease = read_lease
         self._lifeline = lifeline
         self._door = door
         self._keeper = Keeper(self._report)
@@ -66,9 +73,7 @@ class KeeperProcess:
         self._over.set()
         entries = self._keeper.book.entries()
         renewals = sum(entry.renewals for entry in entries)
-        self._say(
-            {"event": "ending", "leases": [lease_message(entry.lease) for entry in entries], "renewals": renewals}
-        )
+        self._say({"event": "ending", "leases": [entry.lease.described() for entry in entries], "renewals": renewals})
         self._release_marked()
         # Only what is marked is left to be done, by those who were not told of the end.
         self._nobody_comes.wait(LATE_COMERS)
@@ -111,7 +116,8 @@ class KeeperProcess:
             marked_uids = []
             for part in message["leases"]:
                 marked = bool(part["release_on_end"])
-                entry = self._keeper.hold(client, lease_from(part), renewed=message["renewed"], release_on_end=marked)
+                lease, renewed = self._read_lease(part), bool(message["renewed"])
+                entry = self._keeper.hold(client, lease, renewed=renewed, release_on_end=marked)
                 if entry.release_on_end:
                     marked_uids.append(entry.lease.uid)
                 self._say({"event": "held", "lease": part, "marked": marked})
@@ -120,7 +126,7 @@ class KeeperProcess:
         for entry in chosen:
             if message["op"] == "forget":
                 self._keeper.let_go(entry.lease.uid)
-                self._say({"event": "forgotten", "lease": lease_message(entry.lease)})
+                self._say({"event": "forgotten", "lease": entry.lease.described()})
             else:
                 self._keeper.book.leave(entry, leaving=message["op"] == "leave")
         return {}
@@ -148,11 +154,12 @@ class KeeperProcess:
                 self._heard = False
 
 
-def main(lifeline: int, door: int) -> None:
+def main(lifeline: int, door: int, read_lease: ReadLease) -> None:
     """Keep leases until the other end of the lifeline is closed.
 
     Args:
         lifeline, door: descriptors of inherited sockets.
+        read_lease: makes leases of what clients say.
     """
     for signum in (signal.SIGINT, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
@@ -160,4 +167,4 @@ def main(lifeline: int, door: int) -> None:
         # For sending alone: a message is waited for without a bound.
         line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.pack(EVENT_SECONDS, 0))
         signal.signal(signal.SIGTERM, lambda *_signal: line.shutdown(socket.SHUT_RD))
-        KeeperProcess(line, entrance).run()
+        KeeperProcess(line, entrance, read_lease).run()

@@ -8,16 +8,12 @@ clients share; so nothing is named in a file system or seen by others. On the co
 
 from __future__ import annotations
 
-import datetime
 import json
 import socket
 import struct
 import typing as t
 
-from ..cluster.resources import CLAIM, SANDBOX
 from .keeper_book import Event
-from .lease import Lease
-from .matching import timestamp
 
 Message = dict[str, t.Any]
 
@@ -25,7 +21,6 @@ Message = dict[str, t.Any]
 MAXIMUM_MESSAGE = 8 * 1024 * 1024
 
 _LENGTH = struct.Struct("!I")
-_KINDS = {kind.name: kind for kind in (CLAIM, SANDBOX)}
 
 
 class KeeperGone(OSError):
@@ -99,36 +94,11 @@ def answer(door: socket.socket) -> socket.socket | None:
     return socket.socket(fileno=descriptors[0])
 
 
-def lease_message(lease: Lease) -> Message:
-    """A lease as a part of a message."""
-    return {
-        "kind": lease.ref.kind.name,
-        "namespace": lease.ref.namespace,
-        "name": lease.ref.name,
-        "uid": lease.uid,
-        "ttl": lease.ttl,
-        "expires_at": timestamp(lease.expires_at) if lease.expires_at else None,
-        "sandbox": lease.sandbox,
-    }
-
-
-def lease_from(message: Message) -> Lease:
-    """The lease that a part of a message describes."""
-    end = message["expires_at"]
-    return Lease(
-        ref=_KINDS[message["kind"]].ref(message["namespace"], message["name"]),
-        uid=message["uid"],
-        ttl=float(message["ttl"]),
-        expires_at=datetime.datetime.fromisoformat(end) if end else None,
-        sandbox=message["sandbox"],
-    )
-
-
 def event_message(event: Event) -> Message:
     """An event for whoever shows it."""
     return {
         "event": event.kind,
-        "lease": lease_message(event.lease),
+        "lease": event.lease.described(),
         "message": event.error.message if event.error else None,
         "reason": event.error.reason if event.error else None,
         "failures": event.failures,

@@ -10,6 +10,7 @@ come back as a new, empty sandbox, so nothing is sent any more once the end may 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import typing as t
@@ -33,12 +34,15 @@ AFTERWARDS = 1.0
 #: A renewal that others keep getting in the way of; the controller's own writes are few.
 _ATTEMPTS = 5
 
+_KINDS = {kind.name: kind for kind in (CLAIM, SANDBOX)}
+
 
 class LeaseLostError(SandboxError):
     """There is nothing to renew any more, and there never will be.
 
     Attributes:
-        reason: ``gone`` (deleted), ``replaced`` (another object, or another sandbox behind it) or ``expired``.
+        reason: ``gone`` (deleted), ``replaced`` (another object, or another sandbox behind it), ``expired``, or
+            ``overtaken`` (a workspace that passed to another holder).
     """
 
 
@@ -49,7 +53,7 @@ class Lease:
     Attributes:
         ref: the object.
         uid: its uid; one of the same name and another uid is another one.
-        ttl: seconds for which a renewal extends it.
+        ttl: seconds for which a renewal extends it; 0 for one that is only given back.
         expires_at: when it ends as far as we know, or None when it does not.
         sandbox: the Sandbox that a claim leads to, or None when that does not matter.
     """
@@ -59,6 +63,87 @@ class Lease:
     ttl: float
     expires_at: datetime.datetime | None
     sandbox: str | None = None
+
+    #: What there is to do when it is lost.
+    afterwards: t.ClassVar[str] = "What was in the sandbox is lost: acquire another one."
+
+    def ends(self, body: Body) -> datetime.datetime | None:
+        """When the object as it was read ends by itself, or None when it does not."""
+        return claims.expires_at(body) if self.ref.kind is CLAIM else direct.expires_at(body)
+
+    def is_over(self, body: Body) -> bool:
+        """Whether the controller has decided that it has ended."""
+        return condition(body, "Ready").get("reason") in claims.EXPIRED_REASONS
+
+    def refuse_another(self, body: Body) -> None:
+        """Do nothing when the object as it was read is the one that is held.
+
+        Raises:
+            LeaseLostError: it is another one, or its end has been decided.
+        """
+        metadata = body["metadata"]
+        if metadata["uid"] != self.uid:
+            raise self.lost("replaced", "it was deleted, and another one has its name")
+        if metadata.get("deletionTimestamp"):
+            raise self.lost("gone", "it is being deleted")
+        if self.is_over(body):
+            raise self.lost("expired", "the controller says that its lease has ended")
+        leads_to = claims.named_sandbox(body) if self.ref.kind is CLAIM else None
+        if self.sandbox and leads_to and leads_to != self.sandbox:
+            raise self.lost("replaced", f"it leads to the sandbox {leads_to} now, no longer to {self.sandbox}")
+
+    def extension(self, body: Body, until: datetime.datetime) -> Body:
+        """The merge patch that puts off its end, and is taken only while the object is as it was read."""
+        life = {"shutdownTime": timestamp(until)}
+        spec: dict[str, t.Any] = {"lifecycle": life} if self.ref.kind is CLAIM else life
+        # No two states of any objects have one version, so it stands for the uid that was read with it; a uid in a
+        # patch is answered by 422, not by 409. Without a version nothing would be compared; the server takes none that
+        # is no number.
+        version = body["metadata"].get("resourceVersion") or "unknown"
+        return {"metadata": {"resourceVersion": version}, "spec": spec}
+
+    def lost(self, reason: str, why: str) -> LeaseLostError:
+        """The error for a lease that ends here."""
+        return LeaseLostError(
+            f"The lease of {self.ref} cannot be renewed: {why}.",
+            reason=reason,
+            object=str(self.ref),
+            next_step=self.afterwards,
+        )
+
+    def give_back(self, client: Client, deadline: Deadline) -> None:
+        """Delete it; one that is gone, or whose name another one has, is given back.
+
+        Raises:
+            LeaseLostError: it is another holder's, and was left alone.
+            SandboxError: what kept it from being given back when the deadline had passed.
+        """
+        with contextlib.suppress(GoneError, ConflictError):
+            retry(deadline, lambda: client.delete(self.ref, deadline, uid=self.uid))
+
+    def described(self) -> dict[str, t.Any]:
+        """The lease as plain data."""
+        return {
+            "kind": self.ref.kind.name,
+            "namespace": self.ref.namespace,
+            "name": self.ref.name,
+            "uid": self.uid,
+            "ttl": self.ttl,
+            "expires_at": timestamp(self.expires_at) if self.expires_at else None,
+            "sandbox": self.sandbox,
+        }
+
+    @classmethod
+    def of(cls, described: t.Mapping[str, t.Any]) -> t.Self:
+        """The lease that plain data describes."""
+        end = described["expires_at"]
+        return cls(
+            ref=_KINDS[described["kind"]].ref(described["namespace"], described["name"]),
+            uid=described["uid"],
+            ttl=float(described["ttl"]),
+            expires_at=datetime.datetime.fromisoformat(end) if end else None,
+            sandbox=described["sandbox"],
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,14 +176,16 @@ def find_lease(client: Client, namespace: str, name: str, deadline: Deadline) ->
         LeaseLostError: there is none, or it is no sandbox that an acquire made.
     """
     ref = CLAIM.ref(namespace, name)
-    body = _read(client, ref, deadline)
+    body = read_held(client, ref, deadline)
     if body is None:
         ref = SANDBOX.ref(namespace, name)
-        body = _read(client, ref, deadline)
+        body = read_held(client, ref, deadline)
         if body is None or annotation(body, ACQUIRE_ID_ANNOTATION) is None:
-            raise _lost(CLAIM.ref(namespace, name), "gone", "it is not there, nor is a sandbox that was made directly")
+            nothing = Lease(CLAIM.ref(namespace, name), "", 0.0, None)
+            raise nothing.lost("gone", "it is not there, nor is a sandbox that was made directly")
     leads_to = claims.named_sandbox(body) if ref.kind is CLAIM else None
-    return Lease(ref, str(body["metadata"]["uid"]), 0.0, _end(ref, body), leads_to)
+    found = Lease(ref, str(body["metadata"]["uid"]), 0.0, None, leads_to)
+    return dataclasses.replace(found, expires_at=found.ends(body))
 
 
 def renew(
@@ -130,23 +217,22 @@ def renew(
     while True:
         attempts += 1
         body = _held(client, lease, _step(deadline, bound))
-        end, now = _end(lease.ref, body), client.server_time.now()
+        end, now = lease.ends(body), client.server_time.now()
         _refuse_ended(lease, end, now.latest)
         wanted = now.earliest + datetime.timedelta(seconds=lease.ttl if at_least is None else at_least)
         if end is None or end >= wanted:
             return Renewal(dataclasses.replace(lease, expires_at=end), end, changed=False)
         try:
-            change = _extension(lease, body, wanted)
-            changed = client.patch(lease.ref, change, _step(deadline, bound), dry_run=dry_run)
+            changed = client.patch(lease.ref, lease.extension(body, wanted), _step(deadline, bound), dry_run=dry_run)
         except GoneError as error:
             _raise_unless_gone(error)
-            raise _lost(lease.ref, "gone", "it was deleted") from None
+            raise lease.lost("gone", "it was deleted") from None
         except ConflictError:
             if attempts == _ATTEMPTS or deadline.expired:
                 raise
             continue
-        _refuse_another(lease, changed)
-        renewed = dataclasses.replace(lease, expires_at=_end(lease.ref, changed))
+        lease.refuse_another(changed)
+        renewed = dataclasses.replace(lease, expires_at=lease.ends(changed))
         return Renewal(renewed, end, changed=True, look_again=_look_again(end, now))
 
 
@@ -158,8 +244,7 @@ def _step(deadline: Deadline, bound: float | None) -> Deadline:
 
 def ensure_left(
     client: Client,
-    namespace: str,
-    name: str,
+    find: t.Callable[[Deadline], Lease],
     seconds: float,
     deadline: Deadline,
     *,
@@ -169,7 +254,7 @@ def ensure_left(
     """Make sure that a sandbox lives at least so many seconds on, for a caller who was not there from the beginning.
 
     Args:
-        name: of the claim or direct Sandbox.
+        find: reads what is held now, as ``find_lease`` does.
         deadline: bounds the whole, attempts that fail and the look after a close call included.
         uid: the object's, when the caller knows it.
         dry_run: as for ``renew``.
@@ -181,9 +266,9 @@ def ensure_left(
         LeaseLostError: it is not there, its lease has ended, or it is another one than that of ``uid``.
         ApiError, ApiUnreachableError: the last failure, when it is final or the deadline would pass.
     """
-    found = retry(deadline, lambda: find_lease(client, namespace, name, deadline))
+    found = retry(deadline, lambda: find(deadline))
     if uid is not None and uid != found.uid:
-        raise _lost(found.ref, "replaced", f"another one than that of uid {uid} has its name")
+        raise found.lost("replaced", f"another one than that of uid {uid} has its name")
     renewal = retry(deadline, lambda: renew(client, found, deadline, at_least=seconds, dry_run=dry_run))
     if renewal.look_again is not None and not dry_run:
         deadline.sleep(renewal.look_again)
@@ -200,19 +285,20 @@ def refuse_lost(client: Client, lease: Lease, deadline: Deadline) -> None:
         LeaseLostError: it does not.
         ApiError, ApiUnreachableError: that could not be read.
     """
-    end = _end(lease.ref, _held(client, lease, deadline))
+    end = lease.ends(_held(client, lease, deadline))
     _refuse_ended(lease, end, client.server_time.now().latest)
 
 
 def _held(client: Client, lease: Lease, deadline: Deadline) -> Body:
-    body = _read(client, lease.ref, deadline)
+    body = read_held(client, lease.ref, deadline)
     if body is None:
-        raise _lost(lease.ref, "gone", "it was deleted")
-    _refuse_another(lease, body)
+        raise lease.lost("gone", "it was deleted")
+    lease.refuse_another(body)
     return body
 
 
-def _read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
+def read_held(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
+    """What stands under the name of something that is held, or None; one request, as the caller knows how often."""
     try:
         return client.get(ref, deadline)
     except GoneError as error:
@@ -226,51 +312,16 @@ def _raise_unless_gone(error: GoneError) -> None:
         raise error
 
 
-def _refuse_another(lease: Lease, body: Body) -> None:
-    metadata = body["metadata"]
-    if metadata["uid"] != lease.uid:
-        raise _lost(lease.ref, "replaced", "it was deleted, and another one has its name")
-    if metadata.get("deletionTimestamp"):
-        raise _lost(lease.ref, "gone", "it is being deleted")
-    if condition(body, "Ready").get("reason") in claims.EXPIRED_REASONS:
-        raise _lost(lease.ref, "expired", "the controller says that its lease has ended")
-    leads_to = claims.named_sandbox(body) if lease.ref.kind is CLAIM else None
-    if lease.sandbox and leads_to and leads_to != lease.sandbox:
-        raise _lost(lease.ref, "replaced", f"it leads to the sandbox {leads_to} now, no longer to {lease.sandbox}")
-
-
 def _refuse_ended(lease: Lease, end: datetime.datetime | None, latest: datetime.datetime) -> None:
     if end is not None and end <= latest:
-        raise _lost(lease.ref, "expired", f"its lease ended at {timestamp(end)}")
+        raise lease.lost("expired", f"its lease ended at {timestamp(end)}")
     if end is not None and lease.expires_at is not None and lease.expires_at <= latest:
         # Whoever extended it may have done so after its end, and then it is a new, empty sandbox.
         known = timestamp(lease.expires_at)
-        raise _lost(lease.ref, "expired", f"its lease ended at {known} as far as we know, and others extended it")
-
-
-def _end(ref: ObjectRef, body: Body) -> datetime.datetime | None:
-    return claims.expires_at(body) if ref.kind is CLAIM else direct.expires_at(body)
+        raise lease.lost("expired", f"its lease ended at {known} as far as we know, and others extended it")
 
 
 def _look_again(end: datetime.datetime, now: Span) -> float | None:
     if (end - now.latest).total_seconds() >= CLOSE_CALL:
         return None
     return (end - now.earliest).total_seconds() + AFTERWARDS
-
-
-def _extension(lease: Lease, body: Body, until: datetime.datetime) -> Body:
-    life = {"shutdownTime": timestamp(until)}
-    spec: dict[str, t.Any] = {"lifecycle": life} if lease.ref.kind is CLAIM else life
-    # No two states of any objects have one version, so it stands for the uid that was read with it; a uid in a patch is
-    # answered by 422, not by 409. Without a version nothing would be compared; the server takes none that is no number.
-    version = body["metadata"].get("resourceVersion") or "unknown"
-    return {"metadata": {"resourceVersion": version}, "spec": spec}
-
-
-def _lost(ref: ObjectRef, reason: str, why: str) -> LeaseLostError:
-    return LeaseLostError(
-        f"The lease of {ref} cannot be renewed: {why}.",
-        reason=reason,
-        object=str(ref),
-        next_step="What was in the sandbox is lost: acquire another one.",
-    )

@@ -4,21 +4,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
+from ..cluster.errors import SandboxError
 from ..cluster.resources import ObjectRef
 from ..guest.agent import Agent
 from ..guest.errors import GuestError, GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
 from ..guest.execution import Execution
 from ..guest.quiescence import FlushReport, QuiesceReport
 from ..lifecycle.address import FIRST_SHARE
+from ..lifecycle.keeper import Keeper
+from ..lifecycle.keeper_book import Entry
 from .body import refuse_stranger
 from .errors import WorkspaceGuestGoneError, WorkspaceReplacedError
 from .fencing import SUSPENDED, Fence, mode_of
 from .identity import GuestRestart, Identity, identity_of, restart_between
+from .lease import workspace_lease_of
 from .opening import open_workspace
 from .removal import DeleteRequest, delete_workspace
 from .request import Opened, Suspended, SuspendRequest, WorkspaceRequest
@@ -37,13 +42,23 @@ class Workspace:
     Everything that it does is about the Sandbox that it was opened on: another one under the name is refused, never
     followed (WorkspaceReplacedError). Another pod of the same Sandbox is followed, and ``on_restart`` is told.
 
+    As a context manager it has its ``ttl`` put off for as long as the block runs, and suspends the workspace at its end
+    after a flush, if it was this object that has started it; one that ran before runs on. An error of the block is
+    never hidden by one of the suspend; that becomes a note on it.
+
     Attributes:
         opened: what the last start found out.
         identity: the guest as it was last seen.
+        kept: its lease as the keeper has it, inside a block and with a ttl; else None.
     """
 
     def __init__(
-        self, client: Client, request: WorkspaceRequest, opened: Opened, on_restart: OnRestart | None = None
+        self,
+        client: Client,
+        request: WorkspaceRequest,
+        opened: Opened,
+        on_restart: OnRestart | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self.opened = opened
         self.identity: Identity = opened.identity
@@ -51,15 +66,59 @@ class Workspace:
         self._request = request
         self._on_restart = on_restart
         self._agent: Agent | None = Agent(opened.agent, subject=self._subject)
+        self.kept: Entry | None = None
+        self._keeper = keeper
+        self._keeping: Keeper | None = None
+        self._block = contextlib.ExitStack()
+        self._started = opened.origin != "adopted"
 
     @classmethod
-    def open(cls, client: Client, request: WorkspaceRequest, on_restart: OnRestart | None = None) -> t.Self:
+    def open(
+        cls,
+        client: Client,
+        request: WorkspaceRequest,
+        on_restart: OnRestart | None = None,
+        keeper: Keeper | None = None,
+    ) -> t.Self:
         """Have a workspace run, and hold it; see ``open_workspace``.
 
         Args:
             on_restart: called with a GuestRestart whenever another guest is found to answer.
+            keeper: puts off its ttl inside a block, beside those of others; None for one of its own, and a thread more.
         """
-        return cls(client, request, open_workspace(client, request), on_restart)
+        return cls(client, request, open_workspace(client, request), on_restart, keeper)
+
+    def __enter__(self) -> t.Self:
+        if self._request.ttl is not None:
+            self._keeping = self._keeper or self._block.enter_context(Keeper(clock=self._client.clock))
+            self._block.callback(self._keeping.let_go, self.opened.uid)
+            self._keep()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._block.close()
+        self._keeping = None
+        if self._agent is None or not self._started:
+            return
+        try:
+            self.suspend(flush=self._request.flush)
+        except SandboxError as failure:
+            if error is None:
+                raise
+            error.add_note(f"{self.ref} could not be suspended: {failure}")
+
+    def refuse_lost(self) -> None:
+        """Do nothing while its ttl is put off, or while there is none.
+
+        Raises:
+            LeaseLostError: it has passed, the workspace is gone, or another holder has it (``reason``).
+        """
+        if self.kept is not None and self.kept.lost is not None:
+            raise self.kept.lost
+
+    def _keep(self) -> None:
+        if self._keeping is not None:
+            self.kept = self._keeping.hold(self._client, workspace_lease_of(self.opened, self._request))
 
     @property
     def ref(self) -> ObjectRef:
@@ -207,6 +266,8 @@ class Workspace:
     def _opened(self, request: WorkspaceRequest) -> Opened:
         self.opened = open_workspace(self._client, request, uid=self.opened.uid)
         self._saw(self.opened.identity, Agent(self.opened.agent, subject=self._subject))
+        self._started = self._started or self.opened.origin != "adopted"
+        self._keep()
         return self.opened
 
     def _saw(self, identity: Identity, agent: Agent) -> None:

@@ -20,6 +20,7 @@ from ..lifecycle.request import Verdict
 from ..lifecycle.verification import Verification
 from .body import has_ended, is_settled
 from .request import WorkspaceRequest
+from .suspending import FINAL_PHASES
 
 
 class WorkspacePath(DirectPath):
@@ -73,18 +74,20 @@ class WorkspaceStart(Acquire):
         super().__init__(client, asked, WorkspacePath(asked, ref, template), deadline, verification)
 
     def _states(self, body: Body) -> t.Iterator[Body]:
-        """Without those that are about a pod which is on its way out since the suspend before."""
+        """Without those that say that a pod has ended which is on its way out since the suspend before."""
         for latest in super()._states(body):
-            if not (has_ended(latest) and self._pod_is_going()):
+            if not has_ended(latest) or self._pod_has_ended():
                 yield latest
 
-    def _pod_is_going(self) -> bool:
+    def _pod_has_ended(self) -> bool:
+        """Whether the pod that stands there, and stays, has ended."""
         ref = POD.ref(self.path.ref.namespace, self.path.ref.name)
         try:
             pod = read(self.client, ref, self.deadline)
         except GoneError:
-            return True
-        return bool(pod["metadata"].get("deletionTimestamp"))
+            return False
+        ended = (pod.get("status") or {}).get("phase") in FINAL_PHASES
+        return ended and not pod["metadata"].get("deletionTimestamp")
 
     def prove_planned(self) -> None:
         """Prove the boundary of the pod that will be, before it is started."""

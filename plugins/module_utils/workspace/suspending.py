@@ -20,11 +20,12 @@ from .naming import TEMPLATE_HASH_ANNOTATION
 from .request import Suspended, SuspendRequest, WorkspaceRequest
 from .settling import flush, quiesce, running_guest
 
-_FINAL_PHASES = ("Succeeded", "Failed")
+#: Phases of a pod whose programs have ended.
+FINAL_PHASES = ("Succeeded", "Failed")
 
 
 def suspend_workspace(
-    client: Client, request: SuspendRequest, *, uid: str | None = None, dry_run: bool = False
+    client: Client, request: SuspendRequest, *, uid: str | None = None, wait: bool = True, dry_run: bool = False
 ) -> Suspended:
     """Suspend a workspace by its id; one that is suspended already is left as it is.
 
@@ -32,10 +33,11 @@ def suspend_workspace(
         client: who asks; its token needs the rules of role ``claimant`` with ``claimant_workspaces``.
         request: which, and what its guest does before.
         uid: suspend only the Sandbox of this uid.
+        wait: whether to wait until its pod has stopped; its disk is not at rest before.
         dry_run: let the server say whether it would take the change; the guest is not asked anything.
 
     Returns:
-        What was done. The pod has stopped.
+        What was done. The pod has stopped, if that was waited for.
 
     Raises:
         WorkspaceNotFoundError, WorkspaceMismatchError, WorkspaceReplacedError: there is no such workspace.
@@ -52,7 +54,7 @@ def suspend_workspace(
     if mode_of(body) != SUSPENDED and not dry_run:
         quiesced, flushed = _settle(client, request, body, deadline)
     body, changed = fence.change(body, to_suspended, deadline, dry_run=dry_run)
-    if not dry_run:
+    if wait and not dry_run:
         wait_until_stopped(client, request.ref, deadline)
     metadata = body["metadata"]
     return Suspended(
@@ -125,7 +127,7 @@ def wait_until_stopped(client: Client, ref: ObjectRef, deadline: Deadline) -> No
             return
         phase = str((body.get("status") or {}).get("phase"))
         wait = min(pause(attempt), LONGEST_WAIT / 4)
-        if wait >= deadline.remaining() and phase in _FINAL_PHASES:
+        if wait >= deadline.remaining() and phase in FINAL_PHASES:
             return
         if wait >= deadline.remaining():
             raise WorkspaceSuspendTimeoutError(

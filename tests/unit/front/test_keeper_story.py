@@ -99,3 +99,34 @@ def test_keeper_that_breaks_off_leaves_a_list_of_what_it_held() -> None:
         "SandboxClaim agents/a (ends by itself at 2026-11-29T12:00:00Z), SandboxClaim agents/b (ends by itself at "
         "2026-11-29T12:00:00Z)."
     )
+
+
+def workspace(name: str, end: str | None) -> dict[str, t.Any]:
+    named = {"kind": "Workspace", "name": f"workspace-{name}-0a1b", "workspace_id": name, "expires_at": end}
+    return {**lease(name), **named}
+
+
+def test_workspaces_are_counted_and_named_as_what_they_are() -> None:
+    story = Story()
+    heard(story, "held", "a", marked=True)
+    heard(story, "released", "a")
+    for name, end, marked in (("asleep", END, True), ("kept", END, False), ("endless", None, False)):
+        story.heard({"event": "held", "lease": workspace(name, end), "marked": marked})
+    story.heard({"event": "released", "lease": workspace("asleep", END)})
+    counts, stays = story.summary()
+    assert counts == "1 sandbox and 3 workspaces held, 1 released and 1 suspended at the end"
+    assert stays == (
+        "not released, as nobody asked for it: Workspace agents/endless (it runs on), Workspace agents/kept (its "
+        "pod stops by itself at 2026-11-29T12:00:00Z)"
+    )
+
+
+def test_workspace_that_is_opened_again_is_neither_lost_nor_forgotten() -> None:
+    story = Story()
+    held = {"event": "held", "lease": workspace("a", END), "marked": True}
+    story.heard(held)
+    story.heard({"event": "lost", "lease": workspace("a", END), "message": "It is over."})
+    story.heard({"event": "forgotten", "lease": workspace("a", END)})
+    story.heard({**held, "marked": False})
+    assert not story.problems()
+    assert story.summary()[1].startswith("not released, as nobody asked for it: Workspace agents/a")

@@ -17,14 +17,18 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Co
 PARAMS = {"host": "http://127.0.0.1:1", "api_key": "secret", "request_timeout": "5s"}
 
 
-class Closed(list[Client]):
-    """The clients that were closed, in order."""
+Closed = list[Client]
 
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> Closed:
-    found = Closed()
-    monkeypatch.setattr(Client, "close", lambda client: found.append(client))
+    """The clients that were closed, in order."""
+    found: Closed = []
+
+    def close(client: Client) -> None:
+        found.append(client)
+
+    monkeypatch.setattr(Client, "close", close)
     return found
 
 

@@ -4,14 +4,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import pathlib
 import signal
-import subprocess
-import threading
-import time
 import typing as t
 
 import pytest
@@ -21,12 +17,10 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire im
 from ...faults.fake.cluster import FakeCluster
 from ...faults.fake.plan import Request, status
 from ...faults.fake.server import TOKEN
-from .playing import Task, access, ansible_playbook, present
+from .kept_plays import APPEAR, Over, ran, read, started, until, waits
+from .playing import Task, access, present
 
-ENABLED = {"ANSIBLE_CALLBACKS_ENABLED": "namzu.sandbox.lease_keeper"}
 DELETE = Request("delete", "sandboxclaims")
-#: Seconds for a play to get to where a test waits for it, on a machine that is busy.
-APPEAR = 60.0
 
 
 def acquire(cluster: FakeCluster, name: str, **options: t.Any) -> Task:
@@ -35,82 +29,6 @@ def acquire(cluster: FakeCluster, name: str, **options: t.Any) -> Task:
 
 def absent(cluster: FakeCluster, *names: str) -> Task:
     return {"namzu.sandbox.sandbox": access(cluster, names=list(names), state="absent")}
-
-
-def book(tasks: list[Task], **variables: t.Any) -> dict[str, t.Any]:
-    return {"hosts": "localhost", "gather_facts": False, "connection": "local", "vars": variables, "tasks": tasks}
-
-
-class Running:
-    """A play under way, with the keeper beside it."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-
-    @property
-    def keeper(self) -> int:
-        """The keeper's process: the one child that leads a session and runs the core's program."""
-        (found,) = [pid for pid in children(self.process.pid) if b"keeper_process" in read(pid, "cmdline")]
-        return found
-
-
-def read(pid: int, what: str) -> bytes:
-    try:
-        return pathlib.Path(f"/proc/{pid}/{what}").read_bytes()
-    except OSError:
-        return b""
-
-
-def children(parent: int) -> list[int]:
-    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return [pid for pid in pids if read(pid, "stat").rpartition(b") ")[2].split()[1:2] == [str(parent).encode()]]
-
-
-def until(condition: t.Callable[[], t.Any], seconds: float = APPEAR) -> float:
-    """Wait for something in real time; the seconds that it took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < seconds, "it did not come true in time"
-        threading.Event().wait(0.02)
-    return time.monotonic() - began
-
-
-@contextlib.contextmanager
-def started(folder: pathlib.Path, tasks: list[Task], **variables: t.Any) -> t.Iterator[Running]:
-    """A play that runs ``tasks`` and then waits for the end of the block, in a task of its own."""
-    gate = folder / "gate"
-    os.mkfifo(gate)
-    waiting = {"ansible.builtin.command": {"argv": ["cat", str(gate)]}}
-    options = ansible_playbook(folder, book([*tasks, waiting], **variables), **ENABLED)
-    process = subprocess.Popen(
-        **options, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    try:
-        yield Running(process)
-    finally:
-        # Whoever waits at the gate, also a worker that has outlived its play, goes on.
-        with contextlib.suppress(OSError):
-            os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
-        process.kill()
-        process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
-
-
-class Over(t.NamedTuple):
-    """A play that has ended by itself: what it left and said."""
-
-    claims: list[str]
-    code: int
-    output: str
-    errors: str
-
-
-def ran(folder: pathlib.Path, cluster: FakeCluster, tasks: list[Task], environ: dict[str, str], **more: t.Any) -> Over:
-    verbosity = more.pop("verbosity", 0)
-    options = ansible_playbook(folder, book(tasks, **more), verbosity=verbosity, **{**ENABLED, **environ})
-    done = subprocess.run(**options, capture_output=True, text=True, timeout=2 * APPEAR, check=False)
-    return Over(cluster.claims(), done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")
@@ -165,16 +83,6 @@ def test_sandbox_that_a_module_acquired_is_said_not_to_be_renewed(whole: Over) -
 def test_output_at_verbosity_five_shows_no_secret(whole: Over) -> None:
     assert "team-a" in whole.output
     assert TOKEN not in whole.output + whole.errors
-
-
-def waits(running: Running) -> bool:
-    """Whether the play has come to its last task."""
-    return any(b"cat" in read(pid, "cmdline") for pid in descendants(running.process.pid))
-
-
-def descendants(pid: int) -> list[int]:
-    found = children(pid)
-    return found + [below for child in found for below in descendants(child)]
 
 
 def test_killed_play_gives_back_what_is_marked_within_two_seconds_also_what_it_was_about_to_acquire(

@@ -102,7 +102,7 @@ def test_constraints_name_options_that_exist(name: str) -> None:
             return set()
         return {value} if isinstance(value, str) else set().union(*map(words, value))
 
-    known = set(verb(name).options) | {"present", "absent", "running", "suspended"}
+    known = set(verb(name).options) | {"present", "absent", "running", "suspended", "started", "stopped"}
     for constraint in verb(name).constraints.values():
         assert words(constraint) <= known
 

@@ -21,7 +21,7 @@ from .playing import Result, Task, access, play
 #: What no two runs have in common, and what Ansible adds to the result of a module.
 OF_THE_RUN = {
     "timings", "uid", "guest", "address", "resource_version", "mode_since", "mode_for", "invocation", "host_vars",
-    "duration", "ansible_sandbox_agent_port", "request",
+    "duration", "ansible_sandbox_agent_port", "request", "expires_at", "lease_left",
 }  # fmt: skip
 
 
@@ -32,13 +32,22 @@ def sequence(cluster: FakeCluster) -> dict[str, Task]:
     def workspace(**options: t.Any) -> Task:
         return {"namzu.sandbox.workspace": {**base, "agent": agent, **options}, "diff": True}
 
+    def lease(**options: t.Any) -> Task:
+        return {"namzu.sandbox.sandbox_lease": {**base, "remaining": "2h", **options}, "diff": True}
+
     return {
         "would create": {**workspace(template=TEMPLATE, holder_epoch=7), "check_mode": True},
-        "create": workspace(template=TEMPLATE, holder_epoch=7),
+        "create": workspace(template=TEMPLATE, holder_epoch=7, ttl="1h"),
         "adopt": workspace(template=TEMPLATE, holder_epoch=7),
         "overtaken": workspace(template=TEMPLATE, holder_epoch=6),
+        "suspend at the end without a keeper": workspace(holder_epoch=7, release_on_end=True),
+        "would extend": {**lease(holder_epoch=7), "check_mode": True},
+        "extend": lease(holder_epoch=7),
+        "enough left": lease(holder_epoch=7),
+        "extend overtaken": lease(holder_epoch=6),
         "would suspend": {**workspace(state="suspended", holder_epoch=7), "check_mode": True},
         "suspend": workspace(state="suspended", holder_epoch=7, quiesce=True),
+        "extend asleep": lease(holder_epoch=7),
         "info": {"namzu.sandbox.workspace_info": base},
         "would resume": {**workspace(holder_epoch=7), "check_mode": True},
         "delete without a word": workspace(state="absent", holder_epoch=7),
@@ -49,10 +58,14 @@ def sequence(cluster: FakeCluster) -> dict[str, Task]:
     }
 
 
-CHANGED = {"would create", "create", "would suspend", "suspend", "would resume", "would delete", "delete"}
+CHANGED = {
+    "would create", "create", "would extend", "extend", "would suspend", "suspend", "would resume", "would delete",
+    "delete",
+}  # fmt: skip
 FAILED = {
     "overtaken": "precondition", "delete without a word": "invalid-input", "suspend nothing": "not-found",
-    "wrong epoch": "invalid-input",
+    "wrong epoch": "invalid-input", "suspend at the end without a keeper": "invalid-input",
+    "extend overtaken": "precondition", "extend asleep": "suspended",
 }  # fmt: skip
 
 

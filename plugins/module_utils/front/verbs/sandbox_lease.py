@@ -1,17 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""``sandbox_lease``: make sure that a sandbox lives long enough for what comes next."""
+"""``sandbox_lease``: make sure that a sandbox or workspace lives long enough for what comes next."""
 
 from __future__ import annotations
 
 import datetime
 import typing as t
 
+from ...cluster.client import Client
 from ...cluster.deadline import Deadline
 from ...cluster.errors import InputError
-from ...lifecycle.lease import Renewal, ensure_left
+from ...lifecycle.lease import Lease, Renewal, ensure_left, find_lease
 from ...lifecycle.matching import timestamp
 from ...lifecycle.request import check_name
+from ...workspace.lease import find_workspace_lease
 from ..durations import seconds
 from ..options import SANDBOX_LEASE
 from ..verb import Context, Params, Result, Verb, connect, namespace_of
@@ -25,18 +27,31 @@ def run(params: Params, context: Context) -> Result:
     remaining = seconds("remaining", params["remaining"])
     if remaining <= 0:
         raise InputError("remaining is 0; it is the time that shall be left.", next_step="Give for example 15m.")
-    check_name("name", params["name"])
     with connect(params, context) as client:
+        find = _finder(client, params)
         renewal = ensure_left(
             client,
-            namespace_of(params, client),
-            params["name"],
+            find,
             remaining,
             Deadline(ALL_SECONDS, client.clock),
             uid=params.get("uid"),
             dry_run=context.check_mode,
         )
         return _result(renewal, client.server_time.now().earliest)
+
+
+def _finder(client: Client, params: Params) -> t.Callable[[Deadline], Lease]:
+    """What reads the lease that is meant.
+
+    Raises:
+        InputError: it has no name that one can have.
+    """
+    namespace, name, workspace_id = namespace_of(params, client), params.get("name"), params.get("workspace_id")
+    if workspace_id is None:
+        check_name("name", str(name))
+        return lambda limit: find_lease(client, namespace, str(name), limit)
+    epoch = params.get("holder_epoch")
+    return lambda limit: find_workspace_lease(client, namespace, workspace_id, epoch, limit)
 
 
 def _result(renewal: Renewal, now: datetime.datetime) -> Result:
@@ -58,4 +73,12 @@ def _described(end: datetime.datetime | None) -> dict[str, t.Any]:
     return {"expires_at": timestamp(end) if end else None}
 
 
-VERB = Verb(name="sandbox_lease", options=SANDBOX_LEASE, run=run)
+VERB = Verb(
+    name="sandbox_lease",
+    options=SANDBOX_LEASE,
+    run=run,
+    constraints={
+        "required_one_of": [("name", "workspace_id")],
+        "mutually_exclusive": [("name", "workspace_id"), ("name", "holder_epoch")],
+    },
+)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing as t
 
@@ -18,20 +19,28 @@ from ...workspace.request import Suspended, SuspendRequest, WorkspaceRequest
 from ...workspace.suspending import refresh_suspended, suspend_workspace
 from ..durations import length, seconds
 from ..host_vars import host_vars
+from ..keeping import Keeping, keeping
 from ..labels import labels_of
 from ..options import WORKSPACE
 from ..verb import Context, Params, Result, Verb, connect, namespace_of
+from ..workspace_keeping import giving_back, hold
 from ..workspace_results import opened_result, suspended_result
 
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
     act = {"running": _running, "suspended": _suspended, "absent": _absent}[params["state"]]
-    with connect(params, context) as client:
-        return act(client, params, context)
+    with connect(params, context) as client, _keeping(params, context) as keeper:
+        return keeper.result(act(client, params, context, keeper))
 
 
-def _running(client: Client, params: Params, context: Context) -> Result:
+def _keeping(params: Params, context: Context) -> contextlib.AbstractContextManager[Keeping]:
+    """The keeper's side of a task; for a workspace that runs on for ever nobody needs to be asked."""
+    endless = params["state"] == "running" and params.get("ttl") is None and not params["release_on_end"]
+    return keeping(params, dataclasses.replace(context, keeper=None) if endless else context, "running")
+
+
+def _running(client: Client, params: Params, context: Context, keeper: Keeping) -> Result:
     request = _request(client, params)
     if context.check_mode:
         opening = Opening(client, request)
@@ -39,6 +48,7 @@ def _running(client: Client, params: Params, context: Context) -> Result:
         result = _changed(_described(request, body), {**_described(request, body), "mode": "running"}, changed=changed)
         return {**result, **_warned(opening.stale, request), "origin": origin}
     opened = open_workspace(client, request)
+    hold(keeper, client, request, opened)
     workspace = opened_result(opened)
     workspace["host_vars"] = host_vars(workspace, params, context.environ)
     before = {"workspace_id": opened.workspace_id, "mode": _BEFORE[opened.origin]}
@@ -51,7 +61,7 @@ def _running(client: Client, params: Params, context: Context) -> Result:
 _BEFORE = {"created": "absent", "adopted": "running", "resumed": "suspended", "recovered": "ended"}
 
 
-def _suspended(client: Client, params: Params, context: Context) -> Result:
+def _suspended(client: Client, params: Params, context: Context, keeper: Keeping) -> Result:
     agent = params.get("agent") or {}
     asked = SuspendRequest(
         namespace=namespace_of(params, client),
@@ -64,7 +74,8 @@ def _suspended(client: Client, params: Params, context: Context) -> Result:
         agent_port=agent.get("port", 1024),
         agent_address=agent.get("address", "service"),
     )
-    done = suspend_workspace(client, asked, dry_run=context.check_mode)
+    with giving_back(keeper, asked.namespace, asked.workspace_id):
+        done = suspend_workspace(client, asked, dry_run=context.check_mode)
     if params["refresh"]:
         refreshed = refresh_suspended(client, _request(client, params), dry_run=context.check_mode)
         done = dataclasses.replace(done, refreshed=refreshed, changed=done.changed or refreshed)
@@ -76,7 +87,7 @@ def _suspension(done: Suspended) -> Result:
     return _changed({**after, "mode": "running"}, after, changed=done.changed)
 
 
-def _absent(client: Client, params: Params, context: Context) -> Result:
+def _absent(client: Client, params: Params, context: Context, keeper: Keeping) -> Result:
     asked = DeleteRequest(
         namespace=namespace_of(params, client),
         workspace_id=params["workspace_id"],
@@ -86,7 +97,8 @@ def _absent(client: Client, params: Params, context: Context) -> Result:
         timeout=length("wait_timeout", params["wait_timeout"]),
         resource_version=params.get("resource_version"),
     )
-    existed = delete_workspace(client, asked, dry_run=context.check_mode)
+    with giving_back(keeper, asked.namespace, asked.workspace_id):
+        existed = delete_workspace(client, asked, dry_run=context.check_mode)
     return _changed({"workspace_id": asked.workspace_id, "name": asked.ref.name}, {}, changed=existed)
 
 
