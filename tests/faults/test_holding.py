@@ -20,6 +20,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire im
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.holding import held
 
+from . import egress_ground
 from .fake.cluster import FakeCluster
 from .fake.controller import NAMESPACE, POOL
 from .fake.plan import Fault, How, status
@@ -31,7 +32,7 @@ if t.TYPE_CHECKING:
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-EXAMPLE, BLOCK, MANY = EXAMPLES[:3]
+EXAMPLE, BLOCK, MANY, OWN_POLICY = EXAMPLES
 
 
 class Broken(Exception):
@@ -128,6 +129,15 @@ def test_example_runs_and_leaves_nothing(cluster: FakeCluster) -> None:
     done = run(cluster, EXAMPLE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "echo hello\n", "")
     assert cluster.claims() == []
+
+
+def test_example_of_a_policy_of_its_own_sets_it_and_takes_it_away(bounded: FakeCluster, client: Client) -> None:
+    egress_ground.fence(bounded)
+    egress_ground.hold(bounded, client)
+    done = run(bounded, OWN_POLICY, SANDBOX_NAME=egress_ground.HELD)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(rf"NetworkPolicy {NAMESPACE}/namzu-egress-\S+ True \S", done.stdout), done.stdout
+    assert egress_ground.own_policies(bounded) == {}
 
 
 def test_example_says_what_went_wrong_in_words_and_fields(cluster: FakeCluster) -> None:

@@ -60,16 +60,21 @@ def locate(client: Client, namespace: str, name: str, *, port: int, mode: Addres
     refuse_decided(body, ref)
     sandbox = bound_sandbox(body) if ref.kind is CLAIM else (name if is_ready(body) else None)
     if sandbox is None:
-        raise AcquireError(
-            f"{ref} is bound to no ready sandbox now.",
-            reason="not-ready",
-            retryable=True,
-            object=str(ref),
-            next_step="Run namzu.sandbox.sandbox with this name first; it waits and says what is missing.",
-        )
+        raise unbound(ref)
     pod = bind_pod(client, namespace, sandbox, deadline, labels={}, need_ip=mode == "pod_ip")
     agent = agent_address(client, namespace, sandbox, pod, port, mode, deadline)
     return Located(name, body["metadata"]["uid"], sandbox, pod.name, agent)
+
+
+def unbound(ref: ObjectRef) -> AcquireError:
+    """The error for a claim or direct Sandbox that has no ready sandbox now."""
+    return AcquireError(
+        f"{ref} is bound to no ready sandbox now.",
+        reason="not-ready",
+        retryable=True,
+        object=str(ref),
+        next_step="Run namzu.sandbox.sandbox with this name first; it waits and says what is missing.",
+    )
 
 
 def find_held(client: Client, namespace: str, name: str, deadline: Deadline) -> tuple[ObjectRef, Body]:

@@ -30,12 +30,12 @@ from ..cluster.reading import read
 from ..cluster.resources import CLAIM, EGRESS_LABEL, Body, ObjectRef
 from ..cluster.retry import pause, retry, wait_or_raise
 from . import claim as claims
-from .address import find_held
+from .address import find_held, unbound
 from .binding import bind_pod, live_pod
 from .boundaries import EgressBoundary
 from .egress_policy import is_as_wanted, own_policy, owner_uids, policy_body, replacing
 from .egress_target import EgressTargetError, Holder, holder_of, refuse_another
-from .errors import AcquireError, BoundaryError
+from .errors import BoundaryError
 from .ownership import CLEANUP_SECONDS
 
 
@@ -95,13 +95,7 @@ def set_egress(
     ref, body = find_held(client, namespace, name, deadline)
     holder = holder_of(ref, body, uid, client.server_time.now().latest)
     if holder.sandbox is None:
-        raise AcquireError(
-            f"{ref} is bound to no ready sandbox now.",
-            reason="not-ready",
-            retryable=True,
-            object=str(ref),
-            next_step="Run namzu.sandbox.sandbox with this name first; it waits and says what is missing.",
-        )
+        raise unbound(ref)
     labels = {EGRESS_LABEL: holder.policy}
     pod = bind_pod(client, namespace, holder.sandbox, deadline, labels=labels, need_ip=False)
     fence = require_fence(client, namespace, deadline, engine=egress.engine)
