@@ -34,7 +34,7 @@ import yaml
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError
 
-from .workspace_ground import ground  # noqa: F401 - a fixture
+from .workspace_ground import ground  # noqa: F401 - a fixture  # pylint: disable=unused-import
 
 Body = dict[str, t.Any]
 

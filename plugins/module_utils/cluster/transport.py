@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 
 # The first name that a process looks up loads it; here it is loaded once, before Ansible forks a process a task.
-import encodings.idna  # noqa: F401
+import encodings.idna  # noqa: F401  # pylint: disable=unused-import
 import os
 import socket
 import ssl

@@ -42,9 +42,11 @@ def kept(clock: list[float]) -> KeptClient:
     return KeptClient(lambda: clock[0])
 
 
-def item(kept: KeptClient | None, params: dict[str, t.Any] = PARAMS, environ: dict[str, str] | None = None) -> Client:
+def item(
+    kept: KeptClient | None, params: dict[str, t.Any] | None = None, environ: dict[str, str] | None = None
+) -> Client:
     """What one item of a loop works with."""
-    with connect(params, Context(False, environ or {}, kept=kept)) as client:
+    with connect(params or PARAMS, Context(False, environ or {}, kept=kept)) as client:
         return client
 
 
