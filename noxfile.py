@@ -166,7 +166,7 @@ def integration(session: nox.Session, environment: str) -> None:
     Most of the time is waiting for pods, so files go side by side.
     """
     files = ["tests/integration"] if environment == "py313" else [f"tests/integration/{name}" for name in ON_BOTH]
-    chosen = session.posargs or [*files, "--numprocesses=3", "--dist=loadgroup"]
+    chosen = session.posargs or [*files, "--numprocesses=3", "--dist=loadfile"]
     run(session, "pytest", *chosen, RERUN, environment=environment, **cluster(session))
 
 

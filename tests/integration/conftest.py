@@ -48,16 +48,12 @@ GONE_SECONDS = 120.0
 POLL = 0.1
 
 
-# Before pytest-xdist reads the groups.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder need a cluster. Those of a file run one after the other; the fence is one for all."""
+    """All tests of this folder need a cluster."""
     here = pathlib.Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.cluster)
-            alone = "fence" if item.path.parent.name == "fence" else str(item.path.relative_to(here))
-            item.add_marker(pytest.mark.xdist_group(alone))
 
 
 class Kube:

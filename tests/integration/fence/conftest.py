@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import tempfile
 import time
 import typing as t
 
@@ -54,7 +56,7 @@ def fence_task(state: str, namespace: str, **options: t.Any) -> Body:
     }
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def permitted(kube, pool) -> t.Iterator[str]:
     """A user who may write everything that the fence looks at, so that nothing but the fence can refuse it."""
     name = f"{pool.namespace}-held"
@@ -71,8 +73,16 @@ def permitted(kube, pool) -> t.Iterator[str]:
     kube.delete(f"{RBAC}/clusterroles/{name}")
 
 
-@pytest.fixture(scope="package")
-def fenced(play, kube, kubeconfig, pool, permitted) -> t.Iterator[Fenced]:
+@pytest.fixture(scope="module")
+def turn() -> t.Iterator[None]:
+    """Files take turns, also those of other processes: the fence is one for the whole cluster."""
+    with open(f"{tempfile.gettempdir()}/namzu-test-fence.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="module")
+def fenced(turn, play, kube, kubeconfig, pool, permitted) -> t.Iterator[Fenced]:
     """The fence around the pool's namespace, and in it a suspended Sandbox with a policy of its own."""
     namespace = pool.namespace
     claimants = [
@@ -141,7 +151,7 @@ def until(heard: t.Callable[[Answer], bool], who: Asking, path: str, body: Body)
         assert time.monotonic() < deadline, f"the API server did not hear of the fence: {answer}"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def claimants(fenced, kube) -> t.Iterator[dict[str, tuple[Body, Asking]]]:
     """For every kind of claimant its access options, and requests in its name."""
     out: dict[str, tuple[Body, Asking]] = {}

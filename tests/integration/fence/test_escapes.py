@@ -11,7 +11,7 @@ from .escapes import ESCAPES, RIGHTS, Request
 from .hostile import DISK, changed
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def places(fenced, kube) -> dict[str, str]:
     """What the paths of the requests are about."""
     pods = kube.items(f"/api/v1/namespaces/{fenced.namespace}/pods")
