@@ -97,6 +97,9 @@ def test_what_is_missing_is_said_before_anything_is_touched(bare) -> None:
     elsewhere = {"template_image": "python:3", "site_controller": False}
     unserved = play.playbook("namzu.sandbox.site", variables=elsewhere, may_fail=True)
     assert "does not know SandboxTemplate" in str(unserved.failures)
+    open_to_what = {**elsewhere, "boundary_egress": "nonsense"}
+    wrong = play.playbook("namzu.sandbox.site", variables=open_to_what, may_fail=True)
+    assert "got 'nonsense'" in str(wrong.failures)
     assert standing(kube) == before
 
 
