@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The budgets of the connection plugin, as tests on the cluster that KUBECONFIG names.
+"""The connection plugin has not become slower than it promises to be, on the cluster that KUBECONFIG names.
 
-Both sides of a ratio run in turns on one pod. A ratio that is over its budget is measured again, as in test_budgets.py.
+Both sides of a ratio run in turns on one pod.
 """
 
 from __future__ import annotations
@@ -12,15 +12,10 @@ import typing as t
 import pytest
 
 from tests.bench.connection import CONNECTION_ROWS
-from tests.bench.rows import Ratio
+from tests.bench.rows import regressions
 from tests.bench.stage import Stage
 
-ATTEMPTS = 3
-
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +26,5 @@ def stage() -> t.Iterator[Stage]:
 
 
 @pytest.mark.parametrize("row", ["connection_items", "connection_copy"])
-def test_the_connection_keeps_its_budgets_against_kubectl(stage: Stage, row: str) -> None:
-    over: list[Ratio] = []
-    for _attempt in range(ATTEMPTS):
-        ratios = CONNECTION_ROWS[row](stage, rounds=1)
-        for ratio in ratios:
-            print(ratio)
-        over = [ratio for ratio in ratios if not ratio.holds]
-        if not over:
-            return
-    pytest.fail(f"over budget in each of {ATTEMPTS} measurements: {over}")
+def test_no_ratio_to_kubectl_is_far_over_its_budget(stage: Stage, row: str) -> None:
+    assert regressions(lambda: CONNECTION_ROWS[row](stage, rounds=1)) == []
