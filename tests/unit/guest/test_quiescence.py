@@ -80,7 +80,7 @@ def test_nothing_is_started_meanwhile(own: RunningAgent) -> None:
 
 
 def test_a_program_that_forks_without_end_is_stopped(own: RunningAgent) -> None:
-    # Each lives for a moment and leaves another one behind; some ten at a time, so that this machine outlives a failure.
+    # Each lives for a moment and leaves another one behind; some ten at a time, and a failure is outlived.
     hop = "hop() { trap '' TERM; [ $1 -lt 2000 ] || exit; sleep 0.01; hop $(($1 + 1)) & exit; }"
     script = f"{hop}; for n in 1 2 3 4 5 6 7 8; do (hop 0) & done; trap '' TERM; while :; do sleep 0.05; done"
     Executions(own.client).start(["sh", "-c", script], deadline=within())
