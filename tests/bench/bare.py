@@ -9,6 +9,7 @@ it reads the policies too, as a play does that proves the boundary.
 from __future__ import annotations
 
 import base64
+import datetime
 import http.client
 import json
 import os
@@ -17,11 +18,15 @@ import sys
 import tempfile
 import typing as t
 import urllib.parse
+import uuid
 
 import yaml
 
 GROUP = "/apis/extensions.agents.x-k8s.io/v1beta1"
 POLICY_GROUP = "/apis/policy.networking.k8s.io"
+
+#: Seconds of a claim's lease.
+TTL = 600
 
 
 class Bare:
@@ -87,16 +92,7 @@ class Bare:
     def acquire(self, namespace: str, pool: str, name: str) -> dict[str, t.Any]:
         """POST a claim, watch it until it is Ready, read its pod."""
         claims = f"{GROUP}/namespaces/{namespace}/sandboxclaims"
-        claim = self.request(
-            "POST",
-            claims,
-            {
-                "apiVersion": "extensions.agents.x-k8s.io/v1beta1",
-                "kind": "SandboxClaim",
-                "metadata": {"name": name, "namespace": namespace},
-                "spec": {"warmPoolRef": {"name": pool}},
-            },
-        )
+        claim = self.request("POST", claims, claim_body(namespace, pool, name))
         query = urllib.parse.urlencode(
             {
                 "watch": "true",
@@ -116,6 +112,24 @@ class Bare:
     def release(self, namespace: str, name: str) -> None:
         """DELETE a claim."""
         self.request("DELETE", f"{GROUP}/namespaces/{namespace}/sandboxclaims/{name}")
+
+
+def claim_body(namespace: str, pool: str, name: str) -> dict[str, t.Any]:
+    """The very claim that an acquire sends: the controller has more to do for one with a lease."""
+    end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=TTL)
+    return {
+        "apiVersion": "extensions.agents.x-k8s.io/v1beta1",
+        "kind": "SandboxClaim",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "annotations": {"sandbox.namzu.ai/acquire-id": str(uuid.uuid4())},
+        },
+        "spec": {
+            "warmPoolRef": {"name": pool},
+            "lifecycle": {"shutdownTime": f"{end:%Y-%m-%dT%H:%M:%SZ}", "shutdownPolicy": "Delete"},
+        },
+    }
 
 
 def _is_ready(claim: dict[str, t.Any]) -> bool:

@@ -19,8 +19,9 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources im
 HERE = pathlib.Path(__file__).parent
 BIN = pathlib.Path(sys.executable).parent
 
-#: Seconds for a pool to be full again and for released pods to be gone, on two busy cores.
+#: Seconds for a pool to be full again and for released pods to be gone, on two busy cores; more for each member.
 SETTLE_SECONDS = 120.0
+SETTLE_SECONDS_A_MEMBER = 10.0
 
 #: The share of processor time that nobody uses on a machine that has nothing to do but run an idle cluster, and the
 #: seconds over which it is looked at; and the seconds for which that is waited for on a machine that never rests.
@@ -68,10 +69,11 @@ class Stage:
 
     def settle(self) -> None:
         """Wait until no claim is left, the pool is full, no other pod is there and the machine has come to rest."""
-        end = time.monotonic() + SETTLE_SECONDS
+        seconds = SETTLE_SECONDS + SETTLE_SECONDS_A_MEMBER * self.replicas
+        end = time.monotonic() + seconds
         while not self._is_settled():
             if time.monotonic() > end:
-                raise SystemExit(f"The pool {self.namespace}/{self.pool} did not fill within {SETTLE_SECONDS:g} s.")
+                raise SystemExit(f"The pool {self.namespace}/{self.pool} did not fill within {seconds:g} s.")
             time.sleep(0.1)
         end = time.monotonic() + IDLE_SECONDS
         while idle_share() < IDLE_SHARE and time.monotonic() < end:
