@@ -17,7 +17,7 @@ from .deadline import SYSTEM_CLOCK, Clock, Deadline
 from .errors import AccessError, ApiAnswerError, ApiTimeoutError, ApiUnreachableError, GoneError
 from .resources import Body, Kind, ObjectRef
 from .server_time import ServerTime
-from .transport import HAS_URLLIB3, cuttable, open_pools
+from .transport import HAS_URLLIB3, cuttable, open_ahead, open_pools
 
 if HAS_URLLIB3:
     import urllib3
@@ -117,6 +117,10 @@ class Client:
         must = {key: value for key, value in (("uid", uid), ("resourceVersion", version)) if value}
         body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": must} if must else None
         return self._request("DELETE", ref.path, str(ref), deadline, body=body)
+
+    def expect_watch(self, deadline: Deadline) -> None:
+        """Open the connection of the next watch already; for use before the object is made that will be watched."""
+        open_ahead(self._watches, self.access, self._bound(deadline), deadline)
 
     def watch(
         self, ref: ObjectRef, resource_version: str, deadline: Deadline

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 
 # The first name that a process looks up loads it; here it is loaded once, before Ansible forks a process a task.
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import typing as t
 import urllib.parse
+import weakref
 
 from .access import Access
 from .bounded import BoundedResponse
@@ -64,8 +66,48 @@ else:
     class _HTTPPool(urllib3.HTTPConnectionPool):
         ConnectionCls = _HTTPConnection
 
-    class _HTTPSPool(urllib3.HTTPSConnectionPool):
+        def __init__(self, *arguments: t.Any, **keywords: t.Any) -> None:
+            super().__init__(*arguments, **keywords)
+            self._ahead: collections.deque[tuple[threading.Thread, t.Any]] = collections.deque()
+            # As urllib3 does with those that are in the pool.
+            weakref.finalize(self, _close_unused, self._ahead)
+
+        def open_ahead(self, seconds: float, deadline: Deadline) -> None:
+            """Begin to open the connection of the next request, unless one was opened that no request has used yet."""
+            # Through a proxy, a request opens a tunnel of its own.
+            if self.proxy is None and not self._ahead:
+                connection = super()._get_conn()
+                connection.timeout = seconds
+                opening = threading.Thread(target=_open, args=(connection, deadline), name="namzu-open", daemon=True)
+                opening.start()
+                self._ahead.append((opening, connection))
+
+        def _get_conn(self, timeout: float | None = None) -> t.Any:
+            try:
+                opening, connection = self._ahead.popleft()
+            except IndexError:
+                return super()._get_conn(timeout)
+            opening.join()
+            # Not by way of the pool: there the session tickets of TLS 1.3, which nobody has read yet, look like an end.
+            return connection
+
+    class _HTTPSPool(_HTTPPool, urllib3.HTTPSConnectionPool):
         ConnectionCls = _HTTPSConnection
+
+
+def _open(connection: t.Any, deadline: Deadline) -> None:
+    try:
+        with cuttable(deadline):
+            if connection.is_closed:
+                connection.connect()
+    except (failures.HTTPError, OSError):
+        # The request will connect anew, meet it, and say so.
+        connection.close()
+
+
+def _close_unused(ahead: collections.deque[tuple[threading.Thread, t.Any]]) -> None:
+    for _opening, connection in ahead:
+        connection.close()
 
 
 _this_thread = threading.local()
@@ -153,6 +195,12 @@ def open_pools(access: Access) -> tuple[urllib3.PoolManager, urllib3.PoolManager
         settings["ssl_context"] = ssl_context(access)
         settings["server_hostname"] = access.server_name
     return _open_pool(access, settings), _open_pool(access, settings)
+
+
+def open_ahead(pool: urllib3.PoolManager, access: Access, seconds: float, deadline: Deadline) -> None:
+    """Begin to open a connection for the next request, within some seconds and until the deadline is called off."""
+    opened = pool.connection_from_url(access.server)
+    t.cast("_HTTPPool", opened).open_ahead(seconds, deadline)
 
 
 def _open_pool(access: Access, settings: dict[str, t.Any]) -> urllib3.PoolManager:

@@ -104,6 +104,7 @@ class Acquire:
         try:
             with self.turn:
                 self._prove_planned()
+                self._expect_states()
                 body = self.owned.create(self.deadline)
             self.verification.begin()
             self._stage_ended("claim")
@@ -136,6 +137,10 @@ class Acquire:
             if sandbox is not None:
                 return latest, sandbox
         raise not_ready(self.client, self.path.ref, latest, self.deadline, self.path.named(latest))
+
+    def _expect_states(self) -> None:
+        if self.watch is None:
+            self.client.expect_watch(self.deadline)
 
     def _states(self, body: Body) -> t.Iterator[Body]:
         # What stood there already carries no label of this batch.

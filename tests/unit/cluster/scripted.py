@@ -66,6 +66,11 @@ class Scripted:
         return int(self._socket.getsockname()[1])
 
     @property
+    def connections(self) -> int:
+        """How many were opened so far."""
+        return len(self._peers)
+
+    @property
     def url(self) -> str:
         """Its address."""
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
