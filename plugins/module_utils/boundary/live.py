@@ -11,7 +11,6 @@ has no objects.
 from __future__ import annotations
 
 import collections.abc as c
-import concurrent.futures
 import dataclasses
 import functools
 import typing as t
@@ -19,6 +18,7 @@ import typing as t
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.errors import ApiError, CredentialError, GoneError, SandboxError
+from ..cluster.reading import together
 from ..cluster.resources import (
     ADMIN_GROUP,
     ADMIN_NETWORK_POLICY,
@@ -233,12 +233,8 @@ class _Reading:
 
 
 def _gather(tasks: c.Sequence[_Task], threads: int) -> list[Body]:
-    """What all tasks read, in their order; the first error is raised when all have ended."""
-    if threads <= 1 or len(tasks) <= 1:
-        return [body for task in tasks for body in task()]
-    with concurrent.futures.ThreadPoolExecutor(min(threads, len(tasks)), "namzu-policies") as pool:
-        running = [pool.submit(task) for task in tasks]
-        return [body for future in running for body in future.result()]
+    """What all tasks read, in their order."""
+    return [body for bodies in together(tasks, threads) for body in bodies]
 
 
 def _mentions(node: t.Any, field: str) -> bool:

@@ -4,10 +4,24 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import typing as t
+
 from .client import Client
 from .deadline import Deadline
 from .resources import Body, Kind, ObjectRef
 from .retry import retry
+
+Read = t.TypeVar("Read")
+
+
+def together(reads: t.Sequence[t.Callable[[], Read]], threads: int) -> list[Read]:
+    """What some reads return, in their order, so many at a time; the first error is raised when all have ended."""
+    if threads <= 1 or len(reads) <= 1:
+        return [one() for one in reads]
+    with concurrent.futures.ThreadPoolExecutor(min(threads, len(reads)), "namzu-reads") as pool:
+        running = [pool.submit(one) for one in reads]
+        return [future.result() for future in running]
 
 
 def read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.reading import read_items
+from ..cluster.reading import read_items, together
 from ..cluster.resources import (
     ACQUIRE_ID_ANNOTATION,
     CLAIM,
@@ -96,13 +97,15 @@ def standing_sandboxes(
         ApiError, ApiUnreachableError: a list could not be read.
     """
 
-    def listed(kind: Kind, selector: str | None = None) -> list[Body]:
-        return read_items(client, kind, namespace, deadline, label_selector=selector)
+    def listed(kind: Kind, selector: str | None = None) -> t.Callable[[], list[Body]]:
+        return functools.partial(read_items, client, kind, namespace, deadline, label_selector=selector)
 
-    claims = listed(CLAIM, label_selector)
-    sandboxes = {_name(body): body for body in listed(SANDBOX)}
-    chosen = sandboxes if label_selector is None else {_name(body): body for body in listed(SANDBOX, label_selector)}
-    pods = {_name(body): body for body in listed(POD)}
+    wanted = [listed(CLAIM, label_selector), listed(SANDBOX), listed(POD)]
+    if label_selector is not None:
+        wanted.append(listed(SANDBOX, label_selector))
+    claims, *others = together(wanted, len(wanted))
+    sandboxes, pods = ({_name(body): body for body in bodies} for bodies in others[:2])
+    chosen = sandboxes if label_selector is None else {_name(body): body for body in others[2]}
     now = client.clock.now()
     found = [_from_claim(claim, sandboxes, pods, now) for claim in claims]
     found += [_direct(body, pods, now) for body in chosen.values() if not _is_owned(body)]
