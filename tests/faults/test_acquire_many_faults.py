@@ -85,6 +85,7 @@ def test_claims_that_nobody_binds_are_given_up_at_the_deadline(cluster: FakeClus
     with pytest.raises(PartialAcquireError) as caught:
         acquire_many(real_time_client, cluster.request(ready_timeout=1.0), COUNT)
     assert caught.value.reason == "not-ready"
+    assert {outcome.error and outcome.error.reason for outcome in caught.value.outcomes} == {"not-ready"}
     assert time.monotonic() - began < 5.0
     assert cluster.claims() == []
 

@@ -20,6 +20,8 @@ def given(namespace_name, image) -> dict[str, object]:
 def test_the_demo_from_first_run_to_removal(play, kube, namespace_name, given) -> None:
     first = play.command("namzu.sandbox.demo", "--extra-vars", json.dumps(given))
     assert first.returncode == 0, first.stdout + first.stderr
+    assert "Egress stays within: " in first.stdout
+    assert "Ingress stays within: " in first.stdout
     said_last = first.stdout.partition("PLAY RECAP")[0].rpartition("TASK [")[2]
     assert "uid 1000" in said_last
     assert "May I become root?                 no" in said_last

@@ -37,6 +37,16 @@ def test_tasks_run_in_a_sandbox_that_is_given_back_however_they_end(
     kube.until_gone(f"{CLAIMS.format(pool.namespace)}/{name}")
 
 
+def test_tasks_that_are_not_there_are_refused_before_anything_is_acquired(
+    play: Play, pool: Pool, tmp_path: pathlib.Path
+) -> None:
+    missing = variables(pool, tmp_path / "missing.yml")
+    done = play.playbook("namzu.sandbox.run_in_sandbox", variables=missing, may_fail=True)
+    assert done.rc == 2, done.output
+    assert [name for name, _result in done.tasks] == ["Check that there is something to run"]
+    assert "absolute path of a file" in done["Check that there is something to run"]["msg"]
+
+
 def test_a_sandbox_that_is_lost_in_the_middle_is_given_back_and_the_run_fails(
     play: Play, pool: Pool, kube: Kube, tmp_path: pathlib.Path
 ) -> None:

@@ -168,7 +168,9 @@ def _outcome(one: Acquire) -> Outcome:
     try:
         return Outcome(one.path.ref.name, acquired=until_template(one.request, one.deadline, one.run))
     except SandboxError as error:
-        if one.deadline.cancelled and error.reason in _CALLED_OFF and error.leftover is None:
+        # When the time is up it is up for all, whoever notices first.
+        in_time = one.deadline.elapsed() < one.deadline.seconds
+        if one.deadline.cancelled and in_time and error.reason in _CALLED_OFF and error.leftover is None:
             error = _called_off(one.path.ref, "it was called off, because another one failed")
         return Outcome(one.path.ref.name, error=error)
 
