@@ -79,7 +79,8 @@ options:
         V(8h); at least ten seconds. Then the controller stops the pod; the disk stays, and the next O(state=running)
         starts
         it again. Nothing is flushed in that case.
-      - For a workspace that runs already it is extended when less than half of it is left.
+      - For a workspace that runs already it is extended when less than half of it is left. One that runs without an
+        end keeps none.
       - Without it the pod runs until somebody suspends it.
     type: str
   release_on_end:

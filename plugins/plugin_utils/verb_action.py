@@ -10,6 +10,7 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
+from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.front.kept_client import KeptClient
@@ -64,6 +65,9 @@ class VerbAction(ActionBase):
         secrets = set(validation._no_log_values) | sensitive_values(params)  # noqa: SLF001 - has no public name
         if validation.error_messages:
             message = remove_values(", ".join(validation.error_messages), secrets)
+            if isinstance(validation.errors[0], UnsupportedError):
+                # In the words of a module.
+                message = f"Unsupported parameters for (namzu.sandbox.{self.verb.name}) module: {message}"
             raise AnsibleActionFail(message, result=result)
         return params, secrets
 

@@ -312,3 +312,18 @@ def test_direct_sandbox_that_is_not_ready_is_not_located(templated: FakeCluster,
     with pytest.raises(AcquireError) as caught:
         located(client, templated)
     assert (caught.value.reason, caught.value.object) == ("not-ready", f"Sandbox team-a/{NAME}")
+
+
+def test_name_that_nobody_holds_is_answered_with_what_to_do(templated: FakeCluster, client: Client) -> None:
+    with pytest.raises(GoneError) as caught:
+        located(client, templated)
+    assert "sandbox_info lists what is held" in str(caught.value.next_step)
+
+
+def test_workspace_that_sleeps_is_to_be_woken(templated: FakeCluster, client: Client) -> None:
+    foreign(templated, annotations=OURS)
+    asleep = [{"type": "Ready", "status": "False", "reason": "SandboxSuspended"}]
+    templated.store.patch(templated.key("sandboxes", NAME), {"status": {"conditions": asleep}})
+    with pytest.raises(AcquireError) as caught:
+        located(client, templated)
+    assert "namzu.sandbox.workspace with state: running" in str(caught.value.next_step)

@@ -284,6 +284,12 @@ def test_workspace_that_would_take_its_disk_with_its_lease_is_refused(cluster: F
         run(cluster, client)
 
 
+def test_workspace_without_an_end_is_given_none_by_a_later_ttl(cluster: FakeCluster, client: Client) -> None:
+    run(cluster, client)
+    later = run(cluster, client, ttl=60)
+    assert (later.changed, later.origin, later.expires_at) == (False, "adopted", None)
+
+
 def test_ttl_is_kept_while_it_is_long_enough_and_taken_away_by_a_suspend(cluster: FakeCluster, client: Client) -> None:
     first = run(cluster, client, ttl=3600)
     assert first.expires_at is not None

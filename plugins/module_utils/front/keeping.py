@@ -136,7 +136,7 @@ def keeping(params: Params, context: Context, state: str = "present") -> t.Itera
     if marked and context.keeper is None:
         raise InputError(
             "release_on_end needs the callback plugin namzu.sandbox.lease_keeper, and it is not active here.",
-            next_step=ENABLE,
+            next_step=f"{ENABLE} Where it is enabled, a warning at the top says why it could not start.",
         )
     if context.keeper is None or context.check_mode:
         yield Keeping(None, marked=marked)

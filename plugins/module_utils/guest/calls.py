@@ -115,7 +115,7 @@ class Caller(t.NamedTuple):
         if kind == "unsupported":
             return unsupported(self.peer, operation, feature or operation)
         return GuestRefusedError(
-            f"{operation} at {self.peer.name}: refused as {kind}: {said}",
+            f"{operation} at {self.peer.name}: refused as {kind}: {said.rstrip('.')}.",
             kind=kind,
             object=self.peer.name,
             next_step=_NEXT_STEPS.get(kind),

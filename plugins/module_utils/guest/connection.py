@@ -241,10 +241,14 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
             break
         if wait is not None:
             deadline.sleep(wait)
+    next_step = "Look whether the pod runs and its agent listens there, and whether an ingress policy admits us."
+    if isinstance(failure, socket.gaierror):
+        next_step = (
+            "This machine does not know the names of the cluster's services: run where the cluster's DNS answers, or "
+            "set agent.address to pod_ip (with a route to the pods) or port_forward (without one)."
+        )
     raise GuestUnreachableError(
-        f"{operation} at {peer.name}: could not connect ({words(failure)}).",
-        object=peer.name,
-        next_step="Look whether the pod runs and its agent listens there, and whether an ingress policy admits us.",
+        f"{operation} at {peer.name}: could not connect ({words(failure)}).", object=peer.name, next_step=next_step
     ) from None
 
 

@@ -12,7 +12,7 @@ from ..cluster.deadline import Deadline
 from ..cluster.errors import GoneError
 from ..cluster.portforward import open_port
 from ..cluster.reading import read
-from ..cluster.resources import CLAIM, POD, SANDBOX, Body, ObjectRef
+from ..cluster.resources import CLAIM, POD, SANDBOX, Body, ObjectRef, condition
 from ..cluster.retry import pause
 from ..cluster.watch import LAST_MOMENT
 from ..guest.agent import AgentAddress
@@ -26,6 +26,12 @@ from .request import AddressMode
 #: The share of the probe's clock after which a pod that has not answered yet is looked up anew: a packet to an address
 #: that has no pod any more may get no reply at all.
 FIRST_SHARE = 1 / 3
+
+#: What to do about a name that neither a claim nor a Sandbox has.
+_NOT_HELD = (
+    "It was given back, its lease has ended, or the namespace is another one: sandbox_info lists what is held. Acquire "
+    "it with namzu.sandbox.sandbox, or namzu.sandbox.workspace for a workspace."
+)
 
 Result = t.TypeVar("Result")
 
@@ -56,24 +62,31 @@ def locate(client: Client, namespace: str, name: str, *, port: int, mode: Addres
         GoneError: there is neither.
         AcquireError: it is not ready, has expired, or has no live pod.
     """
-    ref, body = find_held(client, namespace, name, deadline)
+    try:
+        ref, body = find_held(client, namespace, name, deadline)
+    except GoneError as error:
+        error.next_step = error.next_step or _NOT_HELD
+        raise
     refuse_decided(body, ref)
     sandbox = bound_sandbox(body) if ref.kind is CLAIM else (name if is_ready(body) else None)
     if sandbox is None:
-        raise unbound(ref)
+        raise unbound(ref, body)
     pod = bind_pod(client, namespace, sandbox, deadline, labels={}, need_ip=mode == "pod_ip")
     agent = agent_address(client, namespace, sandbox, pod, port, mode, deadline)
     return Located(name, body["metadata"]["uid"], sandbox, pod.name, agent)
 
 
-def unbound(ref: ObjectRef) -> AcquireError:
+def unbound(ref: ObjectRef, body: Body) -> AcquireError:
     """The error for a claim or direct Sandbox that has no ready sandbox now."""
+    next_step = "Run namzu.sandbox.sandbox with this name first; it waits and says what is missing."
+    if condition(body, "Ready").get("reason") == "SandboxSuspended":
+        next_step = "It is suspended: run namzu.sandbox.workspace with state: running first."
     return AcquireError(
         f"{ref} is bound to no ready sandbox now.",
         reason="not-ready",
         retryable=True,
         object=str(ref),
-        next_step="Run namzu.sandbox.sandbox with this name first; it waits and says what is missing.",
+        next_step=next_step,
     )
 
 

@@ -95,7 +95,7 @@ def set_egress(
     ref, body = find_held(client, namespace, name, deadline)
     holder = holder_of(ref, body, uid, client.server_time.now().latest)
     if holder.sandbox is None:
-        raise unbound(ref)
+        raise unbound(ref, body)
     labels = {EGRESS_LABEL: holder.policy}
     pod = bind_pod(client, namespace, holder.sandbox, deadline, labels=labels, need_ip=False)
     fence = require_fence(client, namespace, deadline, engine=egress.engine)

@@ -241,7 +241,8 @@ class Opening:
         until = None if ttl is None else shutdown_time(now.earliest, ttl)
         if self._runs(body):
             end = direct.expires_at(body)
-            is_short = ttl is not None and (end is None or (end - now.latest).total_seconds() < ttl / 2)
+            # One that has no end is held by somebody who wants it so.
+            is_short = ttl is not None and end is not None and (end - now.latest).total_seconds() < ttl / 2
             return Change(spec={"shutdownTime": until} if is_short else {})
         self._started = True
         spec: dict[str, t.Any] = {"shutdownTime": until}

@@ -161,6 +161,7 @@ def test_an_agent_that_comes_up_between_the_tries_is_reached() -> None:
 def test_a_name_that_does_not_exist() -> None:
     error = failure(agent_at(1024, "no-such-name.invalid"), Deadline(30, Clock()))
     assert isinstance(error, GuestUnreachableError)
+    assert "pod_ip" in str(error.next_step)
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".example", "ü" * 300, "-", ".."])
