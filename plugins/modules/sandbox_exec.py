@@ -198,7 +198,7 @@ pod:
   returned: success
   type: str
 reason:
-  description: Why the task failed, as one word.
+  description: Why the task failed, as one word. V(pod-stopping) when the command was ended with everything in its pod.
   returned: on failure
   type: str
 """

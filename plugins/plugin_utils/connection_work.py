@@ -9,7 +9,7 @@ import typing as t
 from ..module_utils.cluster.deadline import Deadline
 from ..module_utils.cluster.errors import InputError, MissingDependencyError, SandboxError
 from ..module_utils.guest.agent import Agent
-from ..module_utils.guest.errors import GuestRefusedError
+from ..module_utils.guest.errors import GuestRefusedError, GuestStoppedError
 
 #: Seconds that a command may take. Ansible has its own limits (``timeout``, ``async``); a week is for a lost one.
 RUN_SECONDS = 7 * 86400.0
@@ -35,6 +35,7 @@ def run(agent: Agent, argv: t.Sequence[str], stdin: bytes, bytecode_folder: str 
 
     Raises:
         OutputError: it wrote more than ``LARGEST_OUTPUT``.
+        GuestStoppedError: it was ended with its pod.
         GuestError: it did not start, or its end is not known.
     """
     env = {"PYTHONPYCACHEPREFIX": bytecode_folder} if bytecode_folder else {}
@@ -45,6 +46,8 @@ def run(agent: Agent, argv: t.Sequence[str], stdin: bytes, bytecode_folder: str 
             object=agent.peer.name,
             next_step="Let it write to a file, and take that with ansible.builtin.fetch.",
         )
+    if done.cut_short:
+        raise GuestStoppedError("A command", agent.peer.name)
     return done.rc, done.stdout, done.stderr
 
 

@@ -89,6 +89,21 @@ class GuestRefusedError(GuestError):
         return {**super().fields(), "kind": self.kind}
 
 
+class GuestStoppedError(GuestError):
+    """What ran in a sandbox was ended with everything in its pod."""
+
+    reason = "pod-stopping"
+    retryable = True
+
+    def __init__(self, what: str, peer: str) -> None:
+        super().__init__(
+            f"{what} was ended with everything in its pod ({peer}).",
+            object=peer,
+            next_step="The pod was deleted or evicted, its lease has ended, or its workspace is being suspended: use "
+            "another sandbox, or start the workspace again.",
+        )
+
+
 class GuestUnsupportedError(GuestRefusedError):
     """The agent in the pod is older than what is asked of it.
 

@@ -28,6 +28,8 @@ class Execution:
         truncated_stdout, truncated_stderr: whether bytes after those were dropped.
         duration: seconds from start to end, on the agent's clock.
         dropped_stdout, dropped_stderr: how many bytes were dropped.
+        stopped: whether everything in its pod was being ended when it did, because the pod was deleted, or its
+            workspace suspended; older agents do not say.
     """
 
     rc: int
@@ -40,6 +42,12 @@ class Execution:
     duration: float
     dropped_stdout: int = 0
     dropped_stderr: int = 0
+    stopped: bool = False
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether it is known to have been ended with its pod, so that its exit code says nothing of itself."""
+        return self.stopped and self.rc != 0
 
     @property
     def stdout_text(self) -> str:
@@ -162,6 +170,7 @@ def execution_of(end: dict[str, t.Any], stdout: bytes = b"", stderr: bytes = b""
         duration=_count(end, "duration_ms") / 1000,
         dropped_stdout=dropped_stdout,
         dropped_stderr=dropped_stderr,
+        stopped=end.get("stopped") is True,
     )
 
 

@@ -38,6 +38,14 @@ def test_a_command_that_a_signal_ended_counts_as_shells_count(agent: RunningAgen
     assert run(agent.client, ["/bin/sh", "-c", "kill -9 $$"], b"")[0] == 137
 
 
+def test_a_command_that_ends_with_its_pod_is_no_result_of_a_task(tmp_path: pathlib.Path) -> None:
+    with running_agent(workspace=tmp_path) as stopping:
+        script = f"kill -TERM {stopping.pid}; sleep 1000"
+        with pytest.raises(guest.GuestStoppedError) as caught:
+            run(stopping.client, ["/bin/sh", "-c", script], b"")
+    assert is_unreachable(caught.value)
+
+
 def test_a_python_of_a_task_keeps_its_bytecode_where_it_may_write(agent: RunningAgent, tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "bytecode"
     source = tmp_path / "answer.py"

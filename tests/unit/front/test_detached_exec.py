@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import typing as t
 
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, perform
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.sandbox_exec import VERB
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import quiesce
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
 
 from ...faults.fake.agent import POD_UID
 from ...faults.fake.cluster import FakeCluster
-from ..guest.running_agent import RunningAgent, eventually, running_agent
+from ..guest.running_agent import RunningAgent, eventually, running_agent, within
 from .playing import access
 
 Task = t.Callable[..., dict[str, t.Any]]
@@ -54,6 +56,16 @@ def test_a_command_goes_on_and_is_followed_from_where_it_was_left(task: Task, ag
     end = task(attach={"id": started["id"], "offset": look["offset"]})
     assert (end["changed"], end["running"], end["failed"], end["rc"]) == (False, False, True, 3)
     assert (end["stdout"], end["stderr"], end["offset"]) == ("", "second\n", 13)
+
+
+def test_a_command_that_everything_in_the_pod_ended_with_is_told_apart(task: Task, agent: RunningAgent) -> None:
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        running = thread.submit(task, command="echo up; sleep 1000")
+        eventually(lambda: agent.children() != {})
+        quiesce(agent.client, deadline=within(), grace=0.2)
+        end = running.result()
+    assert (end["failed"], end["changed"], end["reason"], end["retryable"]) == (True, True, "pod-stopping", True)
+    assert (end["rc"], end["signal"], end["stdout"]) == (143, 15, "up\n")
 
 
 def test_it_is_ended_on_request_and_that_is_no_failure(task: Task) -> None:

@@ -158,7 +158,8 @@ def test_a_command_that_obeys_sigterm_gets_to_say_so(tmp_path: pathlib.Path) -> 
             assert wire.frame() == b"\x01up\n"
             send(agent.pid, signal.SIGTERM)
             assert wire.frame() == b"\x01bye\n"
-            assert wire.end()["exit"] == 5
+            end = wire.end()
+            assert (end["exit"], end["stopped"]) == (5, True)
 
 
 def test_a_signal_before_it_listens_is_not_lost(tmp_path: pathlib.Path) -> None:

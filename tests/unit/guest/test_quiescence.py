@@ -46,7 +46,7 @@ def test_everything_is_stopped_and_reported_and_the_agent_goes_on(own: RunningAg
         attached = pool.submit(own.client.execute, ["sleep", "1002"], deadline=within())
         eventually(lambda: len(own.children()) >= 5)
         report = quiesce(own.client, deadline=within(), grace=0.2)
-        assert attached.result().signal == 15
+        assert (attached.result().signal, attached.result().cut_short) == (15, True)
     kinds = {process.kind for process in report.stopped}
     assert {"execution", "background", "terminal", None} <= kinds
     assert key in {process.id for process in report.stopped}
@@ -56,6 +56,7 @@ def test_everything_is_stopped_and_reported_and_the_agent_goes_on(own: RunningAg
     eventually(lambda: own.children() == {})
     assert executions.attach(key, deadline=within()).signal == 15
     assert own.client.execute(["echo", "again"], deadline=within()).stdout == b"again\n"
+    assert not own.client.execute(["sh", "-c", "kill $$"], deadline=within()).stopped
 
 
 def test_nothing_to_stop_is_a_report_too(own: RunningAgent) -> None:

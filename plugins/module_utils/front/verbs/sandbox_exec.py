@@ -8,13 +8,13 @@ import typing as t
 
 from ...cluster.deadline import Deadline
 from ...cluster.errors import InputError
-from ...guest.errors import ExecutionDetachedError
+from ...guest.errors import ExecutionDetachedError, GuestStoppedError
 from ...guest.execution import Execution
 from ...guest.executions import LARGEST_KEPT_OUTPUT, Executions
 from ..commands import command_options, shown, timeout_of, words_of
 from ..guests import Guest, check_guest, find_guest
 from ..options import SANDBOX_EXEC
-from ..verb import Context, Params, Result, Verb, connect
+from ..verb import Context, Params, Result, Verb, connect, failure
 
 #: Seconds beyond a command's own timeout in which the agent must have ended it and said so.
 ANSWER_SECONDS = 30.0
@@ -114,6 +114,9 @@ def _result(guest: Guest, cmd: t.Any, done: Execution) -> Result:
     }
     if done.timed_out:
         result.update(failed=True, reason="timeout", msg=f"The command in sandbox {guest.name} ran into its timeout.")
+    elif done.cut_short:
+        result.update(failure(GuestStoppedError(f"The command in sandbox {guest.name}", guest.agent.peer.name)))
+        result["changed"] = True
     elif done.rc != 0:
         result.update(failed=True, reason="non-zero-rc", msg="non-zero return code")
     return result

@@ -46,8 +46,11 @@ class Child:
         self.status: int | None = None
         #: Descriptor that is written to at that moment, until somebody releases the child.
         self.alarm: int | None = alarm
+        #: Whether everything in the pod was being ended when it did.
+        self.stopped = False
 
-    def end(self, status: int) -> None:
+    def end(self, status: int, stopped: bool) -> None:
+        self.stopped = stopped
         self.status = status
         if self.alarm is not None:
             # An event counter wants eight bytes; a pipe does not mind.
@@ -114,7 +117,7 @@ class Children:
                     return True
                 child = self._running.pop(pid, None)
                 if child is not None:
-                    child.end(status)
+                    child.end(status, self.stopping or self.quiescing)
         finally:
             self._lock.release()
 

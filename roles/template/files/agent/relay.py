@@ -206,4 +206,6 @@ class Relay:
             "dropped_stdout": dropped[STDOUT],
             "dropped_stderr": dropped.get(STDERR, 0),
             "duration_ms": int((self._drained_at - self._started) * 1000),
+            # Only then, as clients of before know nothing of it.
+            **({"stopped": True} if self._child.stopped else {}),
         }
