@@ -68,9 +68,9 @@ else:
 
         def __init__(self, *arguments: t.Any, **keywords: t.Any) -> None:
             super().__init__(*arguments, **keywords)
-            self._ahead: collections.deque[tuple[threading.Thread, t.Any]] = collections.deque()
+            self._ahead: collections.deque[OpenedAhead] = collections.deque()
             # As urllib3 does with those that are in the pool.
-            weakref.finalize(self, _close_unused, self._ahead)
+            weakref.finalize(self, _leave_unused, self._ahead)
 
         def open_ahead(self, seconds: float, deadline: Deadline) -> None:
             """Begin to open the connection of the next request, unless one was opened that no request has used yet."""
@@ -78,36 +78,60 @@ else:
             if self.proxy is None and not self._ahead:
                 connection = super()._get_conn()
                 connection.timeout = seconds
-                opening = threading.Thread(target=_open, args=(connection, deadline), name="namzu-open", daemon=True)
-                opening.start()
-                self._ahead.append((opening, connection))
+                self._ahead.append(OpenedAhead(connection, deadline))
 
         def _get_conn(self, timeout: float | None = None) -> t.Any:
             try:
-                opening, connection = self._ahead.popleft()
+                # Not by way of the pool: there the session tickets of TLS 1.3, which nobody has read, look like an end.
+                return self._ahead.popleft().take()
             except IndexError:
                 return super()._get_conn(timeout)
-            opening.join()
-            # Not by way of the pool: there the session tickets of TLS 1.3, which nobody has read yet, look like an end.
-            return connection
 
     class _HTTPSPool(_HTTPPool, urllib3.HTTPSConnectionPool):
         ConnectionCls = _HTTPSConnection
 
 
-def _open(connection: t.Any, deadline: Deadline) -> None:
-    try:
-        with cuttable(deadline):
-            if connection.is_closed:
-                connection.connect()
-    except (failures.HTTPError, OSError):
-        # The request will connect anew, meet it, and say so.
-        connection.close()
+class OpenedAhead:
+    """A connection that is opened in a thread of its own, for a request that is to come."""
+
+    def __init__(self, connection: t.Any, deadline: Deadline) -> None:
+        self._connection = connection
+        self._deadline = deadline
+        self._lock = threading.Lock()
+        self._left = self._over = False
+        self._opening = threading.Thread(target=self._open, name="namzu-open", daemon=True)
+        self._opening.start()
+
+    def take(self) -> t.Any:
+        """The connection, once it is open or could not be opened."""
+        self._opening.join()
+        return self._connection
+
+    def leave(self) -> None:
+        """Nobody will take it: close it, now or when it has been opened."""
+        with self._lock:
+            self._left = True
+            if self._over:
+                self._connection.close()
+
+    def _open(self) -> None:
+        failed = False
+        try:
+            with cuttable(self._deadline):
+                if self._connection.is_closed:
+                    self._connection.connect()
+        except (failures.HTTPError, OSError):
+            # The request will connect anew, meet it, and say so.
+            failed = True
+        with self._lock:
+            self._over = True
+            if failed or self._left:
+                self._connection.close()
 
 
-def _close_unused(ahead: collections.deque[tuple[threading.Thread, t.Any]]) -> None:
-    for _opening, connection in ahead:
-        connection.close()
+def _leave_unused(ahead: collections.deque[OpenedAhead]) -> None:
+    for one in ahead:
+        one.leave()
 
 
 _this_thread = threading.local()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pathlib
 import socket
+import threading
 import time
 
 import pytest
@@ -15,6 +16,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client impor
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import ApiUnreachableError
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.transport import OpenedAhead
 
 from .authorities import Authority, server_context
 from .scripted import Scripted, answer
@@ -85,3 +87,33 @@ def test_nothing_is_opened_through_a_proxy() -> None:
     with Scripted(NO_EVENT) as proxy, Client(Access(server="http://192.0.2.1:80", proxy=proxy.url)) as client:
         client.expect_watch(Deadline(5.0))
         assert opened(proxy, 0)
+
+
+class Slow:
+    """A connection that is opened when it is allowed to."""
+
+    def __init__(self) -> None:
+        self.may = threading.Event()
+        self.is_closed = True
+
+    def connect(self) -> None:
+        self.may.wait(5.0)
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize("opened_first", [False, True], ids=["left first", "opened first"])
+def test_connection_that_nobody_takes_is_closed_whenever_it_was_opened(opened_first: bool) -> None:
+    """Found: a claim that was refused at once left the socket of its watch behind."""
+    connection = Slow()
+    ahead = OpenedAhead(connection, Deadline(5.0))
+    if opened_first:
+        connection.may.set()
+        ahead.take()
+        assert not connection.is_closed
+    ahead.leave()
+    connection.may.set()
+    ahead.take()
+    assert connection.is_closed

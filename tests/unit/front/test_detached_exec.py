@@ -60,8 +60,8 @@ def test_a_command_goes_on_and_is_followed_from_where_it_was_left(task: Task, ag
 
 def test_a_command_that_everything_in_the_pod_ended_with_is_told_apart(task: Task, agent: RunningAgent) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        running = thread.submit(task, command="echo up; sleep 1000")
-        eventually(lambda: agent.children() != {})
+        running = thread.submit(task, command="echo up; touch up; sleep 1000")
+        eventually((agent.workspace / "up").exists)
         quiesce(agent.client, deadline=within(), grace=0.2)
         end = running.result()
     assert (end["failed"], end["changed"], end["reason"], end["retryable"]) == (True, True, "pod-stopping", True)
