@@ -215,7 +215,7 @@ def sequence(cluster: FakeCluster, port: int) -> dict[str, dict[str, t.Any]]:
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def both(tmp_path_factory: pytest.TempPathFactory, cluster: FakeCluster) -> dict[str, dict[str, Result]]:
     found = {}
     for connection in ("local", "elsewhere"):
