@@ -18,7 +18,7 @@ from ..cluster.watch import LAST_MOMENT
 from ..guest.agent import AgentAddress
 from ..guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
 from .binding import BoundPod, bind_pod
-from .claim import bound_sandbox, refuse_decided
+from .claim import SUSPENDED_REASON, bound_sandbox, refuse_decided
 from .direct import is_ready
 from .errors import AcquireError
 from .request import AddressMode
@@ -79,7 +79,7 @@ def locate(client: Client, namespace: str, name: str, *, port: int, mode: Addres
 def unbound(ref: ObjectRef, body: Body) -> AcquireError:
     """The error for a claim or direct Sandbox that has no ready sandbox now."""
     next_step = "Run namzu.sandbox.sandbox with this name first; it waits and says what is missing."
-    if condition(body, "Ready").get("reason") == "SandboxSuspended":
+    if condition(body, "Ready").get("reason") == SUSPENDED_REASON:
         next_step = "It is suspended: run namzu.sandbox.workspace with state: running first."
     return AcquireError(
         f"{ref} is bound to no ready sandbox now.",

@@ -27,6 +27,9 @@ _METADATA_CONFLICT = "metadata override conflict"
 #: Ready reasons of a claim whose lease has ended.
 EXPIRED_REASONS = frozenset({"ClaimExpired", "SandboxExpired"})
 
+#: Ready reason of a Sandbox that was put to sleep: it has no pod until somebody wakes it.
+SUSPENDED_REASON = "SandboxSuspended"
+
 #: Ready reasons of a Sandbox, forwarded by its claim, that no waiting changes: its container has ended (and is not
 #: started again), or a second pod claims to be its.
 DEAD_REASONS = {

@@ -28,7 +28,7 @@ from ..cluster.resources import (
     annotation,
     condition,
 )
-from .claim import DEAD_REASONS, EXPIRED_REASONS, is_rejected, named_sandbox
+from .claim import DEAD_REASONS, EXPIRED_REASONS, SUSPENDED_REASON, is_rejected, named_sandbox
 from .diagnosis import pod_complaint
 
 StandingKind = t.Literal["claim", "direct", "foreign"]
@@ -202,7 +202,7 @@ def _phase(
         return "expired", reason, message
     if ready.get("status") == "True":
         return "ready", None, None
-    if reason == "SandboxSuspended":
+    if reason == SUSPENDED_REASON:
         return "suspended", reason, message
     if is_rejected(ready):
         return "rejected", reason, message
