@@ -18,10 +18,11 @@ from ..cluster.watch import LAST_MOMENT
 from ..guest.agent import AgentAddress
 from ..guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
 from .binding import BoundPod, bind_pod
-from .claim import SUSPENDED_REASON, bound_sandbox, refuse_decided
-from .direct import is_ready
 from .errors import AcquireError
-from .request import AddressMode
+from .status import SUSPENDED_REASON, bound_sandbox, is_ready, refuse_decided
+
+if t.TYPE_CHECKING:
+    from .request import AddressMode
 
 #: The share of the probe's clock after which a pod that has not answered yet is looked up anew: a packet to an address
 #: that has no pod any more may get no reply at all.

@@ -10,8 +10,8 @@ from ..cluster.client import Client
 from ..cluster.deadline import Cancellation, Deadline
 from ..cluster.errors import ApiUnreachableError, CredentialError, SandboxError, UnavailableError
 from ..cluster.resources import POD, Body, ObjectRef, condition
-from .claim import named_sandbox
 from .errors import AcquireError
+from .status import named_sandbox
 
 #: Seconds for the one read that asks the pod; it must not hold up the failure that it explains.
 DIAGNOSIS_SECONDS = 1.0

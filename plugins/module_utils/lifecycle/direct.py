@@ -23,7 +23,6 @@ from ..cluster.resources import (
     TEMPLATE_LABEL,
     Body,
     ObjectRef,
-    condition,
 )
 from .making import Making
 from .matching import label_differences, life_differences, policy_differences, refuse_mismatch
@@ -117,11 +116,6 @@ def name_hash(name: str) -> str:
     for byte in name.encode():
         value = (value ^ byte) * 0x01000193 % (1 << 32)
     return f"{value:08x}"
-
-
-def is_ready(sandbox: Body) -> bool:
-    """Whether its pod runs and is ready."""
-    return bool(condition(sandbox, "Ready").get("status") == "True")
 
 
 def expires_at(sandbox: Body) -> datetime.datetime | None:

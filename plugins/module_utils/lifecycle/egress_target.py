@@ -13,6 +13,7 @@ from . import claim as claims
 from . import direct
 from .egress_policy import own_policy
 from .matching import life_differences
+from .status import bound_sandbox, is_ready, refuse_decided
 
 
 class EgressTargetError(SandboxError):
@@ -52,7 +53,7 @@ def holder_of(ref: ObjectRef, body: Body, uid: str | None, now: datetime.datetim
         EgressTargetError, AcquireError: it cannot have one, or has ended.
     """
     refuse_another(ref, body, uid)
-    claims.refuse_decided(body, ref)
+    refuse_decided(body, ref)
     ends = claims.expires_at(body) if ref.kind is CLAIM else direct.expires_at(body)
     for why in life_differences(body, ends, now):
         raise _unfit(ref, "expired", why, "Acquire another sandbox.")
@@ -63,8 +64,8 @@ def holder_of(ref: ObjectRef, body: Body, uid: str | None, now: datetime.datetim
     if policy is None:
         step = "Acquire one with per_sandbox_egress; a pod is labelled when it is claimed, and not later."
         raise _unfit(ref, "unlabelled", "it was acquired without per_sandbox_egress", step)
-    own = ref.name if direct.is_ready(body) else None
-    return Holder(ref, str(body["metadata"]["uid"]), policy, claims.bound_sandbox(body) if ref.kind is CLAIM else own)
+    own = ref.name if is_ready(body) else None
+    return Holder(ref, str(body["metadata"]["uid"]), policy, bound_sandbox(body) if ref.kind is CLAIM else own)
 
 
 def refuse_another(ref: ObjectRef, body: Body, uid: str | None) -> None:

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ..boundary.verdict import Verdict
 from ..cluster.errors import SandboxError
+
+if t.TYPE_CHECKING:
+    from ..boundary.verdict import Verdict
 
 
 class AcquireError(SandboxError):

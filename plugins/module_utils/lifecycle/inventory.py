@@ -28,8 +28,8 @@ from ..cluster.resources import (
     annotation,
     condition,
 )
-from .claim import DEAD_REASONS, EXPIRED_REASONS, SUSPENDED_REASON, is_rejected, named_sandbox
 from .diagnosis import pod_complaint
+from .status import DEAD_REASONS, EXPIRED_REASONS, SUSPENDED_REASON, is_rejected, named_sandbox
 
 StandingKind = t.Literal["claim", "direct", "foreign"]
 Phase = t.Literal["ready", "pending", "rejected", "suspended", "expired", "finished", "failed", "terminating"]

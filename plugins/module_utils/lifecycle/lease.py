@@ -25,6 +25,7 @@ from . import claim as claims
 from . import direct
 from .matching import timestamp
 from .request import Acquired
+from .status import EXPIRED_REASONS, named_sandbox
 
 #: Seconds before the end in which a renewal is a close call, as clocks may differ by so much; and seconds after the end
 #: until the controller has done what it would have done.
@@ -73,7 +74,7 @@ class Lease:
 
     def is_over(self, body: Body) -> bool:
         """Whether the controller has decided that it has ended."""
-        return condition(body, "Ready").get("reason") in claims.EXPIRED_REASONS
+        return condition(body, "Ready").get("reason") in EXPIRED_REASONS
 
     def refuse_another(self, body: Body) -> None:
         """Do nothing when the object as it was read is the one that is held.
@@ -88,7 +89,7 @@ class Lease:
             raise self.lost("gone", "it is being deleted")
         if self.is_over(body):
             raise self.lost("expired", "the controller says that its lease has ended")
-        leads_to = claims.named_sandbox(body) if self.ref.kind is CLAIM else None
+        leads_to = named_sandbox(body) if self.ref.kind is CLAIM else None
         if self.sandbox and leads_to and leads_to != self.sandbox:
             raise self.lost("replaced", f"it leads to the sandbox {leads_to} now, no longer to {self.sandbox}")
 
@@ -183,7 +184,7 @@ def find_lease(client: Client, namespace: str, name: str, deadline: Deadline) ->
         if body is None or annotation(body, ACQUIRE_ID_ANNOTATION) is None:
             nothing = Lease(CLAIM.ref(namespace, name), "", 0.0, None)
             raise nothing.lost("gone", "it is not there, nor is a sandbox that was made directly")
-    leads_to = claims.named_sandbox(body) if ref.kind is CLAIM else None
+    leads_to = named_sandbox(body) if ref.kind is CLAIM else None
     found = Lease(ref, str(body["metadata"]["uid"]), 0.0, None, leads_to)
     return dataclasses.replace(found, expires_at=found.ends(body))
 

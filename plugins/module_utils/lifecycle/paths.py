@@ -13,7 +13,7 @@ from ..cluster.deadline import Deadline
 from ..cluster.errors import InputError, SandboxError
 from ..cluster.resources import CLAIM, SANDBOX, TEMPLATE, TEMPLATE_LABEL, Body, ObjectRef
 from . import claim as claims
-from . import direct, staleness
+from . import direct, staleness, status
 from .diagnosis import explain
 from .making import Making
 from .request import AcquireRequest, fresh_name
@@ -62,13 +62,13 @@ class WarmPath:
         return claims.claim_body(Making(self.request, self.ref, acquire_id, now, batch))
 
     def named(self, body: Body) -> str | None:
-        return claims.named_sandbox(body)
+        return status.named_sandbox(body)
 
     def bound(self, body: Body) -> str | None:
-        return claims.bound_sandbox(body)
+        return status.bound_sandbox(body)
 
     def refuse_decided(self, body: Body) -> None:
-        claims.refuse_decided(body, self.ref)
+        status.refuse_decided(body, self.ref)
 
     def refuse_other(self, body: Body, now: datetime.datetime) -> None:
         claims.refuse_other(body, self.ref, self.request, now)
@@ -98,10 +98,10 @@ class DirectPath:
         return self.ref.name
 
     def bound(self, body: Body) -> str | None:
-        return self.ref.name if direct.is_ready(body) else None
+        return self.ref.name if status.is_ready(body) else None
 
     def refuse_decided(self, body: Body) -> None:
-        claims.refuse_decided(body, self.ref)
+        status.refuse_decided(body, self.ref)
 
     def refuse_other(self, body: Body, now: datetime.datetime) -> None:
         direct.refuse_other(body, self.ref, self.request, now)

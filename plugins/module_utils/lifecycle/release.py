@@ -13,7 +13,7 @@ from ..cluster.errors import ApiUnreachableError, ConflictError, GoneError, Sand
 from ..cluster.reading import read
 from ..cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, POD, SANDBOX, Body, ObjectRef, annotation
 from ..cluster.retry import retry
-from .claim import named_sandbox
+from .status import named_sandbox
 
 #: Seconds between two looks while waiting for a pod to end: pods take from 0.1 s up to their grace period.
 POLL = 0.1

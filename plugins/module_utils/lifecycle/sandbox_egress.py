@@ -29,7 +29,6 @@ from ..cluster.errors import (
 from ..cluster.reading import read
 from ..cluster.resources import CLAIM, EGRESS_LABEL, Body, ObjectRef
 from ..cluster.retry import pause, retry, wait_or_raise
-from . import claim as claims
 from .address import find_held, unbound
 from .binding import bind_pod, live_pod
 from .boundaries import EgressBoundary
@@ -37,6 +36,7 @@ from .egress_policy import is_as_wanted, own_policy, owner_uids, policy_body, re
 from .egress_target import EgressTargetError, Holder, holder_of, refuse_another
 from .errors import BoundaryError
 from .ownership import CLEANUP_SECONDS
+from .status import named_sandbox
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +129,7 @@ def remove_egress(
     found = [] if policy is None else _own_policies(client, namespace, policy, own, deadline)
     if not found:
         return unchanged
-    sandbox = claims.named_sandbox(body) if ref.kind is CLAIM else name
+    sandbox = named_sandbox(body) if ref.kind is CLAIM else name
     for engine, live in found:
         target = POLICY_KINDS[engine].ref(namespace, str(policy))
         _refuse_to_open(client, namespace, sandbox, target, engine, deadline)

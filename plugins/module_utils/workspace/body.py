@@ -15,8 +15,8 @@ import typing as t
 
 from ..cluster.resources import SANDBOX, TEMPLATE_LABEL, Body, ObjectRef, annotation, condition
 from ..lifecycle import direct, staleness
-from ..lifecycle.claim import EXPIRED_REASONS
 from ..lifecycle.matching import label_differences, timestamp
+from ..lifecycle.status import EXPIRED_REASONS
 from .errors import WorkspaceMismatchError
 from .fencing import RUNNING, SUSPENDED, mode_of
 from .naming import (

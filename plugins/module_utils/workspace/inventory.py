@@ -13,7 +13,7 @@ from ..cluster.deadline import Deadline
 from ..cluster.reading import read_items
 from ..cluster.resources import SANDBOX, TEMPLATE, VOLUME_CLAIM, Body, Kind, annotation, condition
 from ..lifecycle import direct
-from ..lifecycle.claim import DEAD_REASONS
+from ..lifecycle.status import DEAD_REASONS
 from .body import has_expired, is_settled, template_hash, template_of
 from .disks import Disk, disks_of
 from .errors import WorkspaceDiskError, WorkspacePreconditionError

@@ -18,9 +18,9 @@ from ..cluster.deadline import Deadline
 from ..cluster.resources import Body, condition
 from ..cluster.retry import pause
 from ..lifecycle import direct
-from ..lifecycle.claim import EXPIRED_REASONS
 from ..lifecycle.lease import Lease, read_held
 from ..lifecycle.request import DEFAULT_AGENT_PORT, AddressMode
+from ..lifecycle.status import EXPIRED_REASONS
 from .body import is_settled, refuse_stranger
 from .errors import (
     NotSettledError,

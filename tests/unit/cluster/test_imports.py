@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an import of the core costs: neither the official client nor Ansible, and no open file."""
+"""What an import of the core costs: neither the official client nor Ansible, nor what is not needed."""
 
 from __future__ import annotations
 
@@ -56,3 +56,8 @@ def test_reading_a_static_kubeconfig_does_not_bring_the_official_client(tmp_path
     modules = imported_by(program, tmp_path)
     assert "yaml" in modules
     assert "kubernetes" not in modules
+
+
+def test_finding_a_sandbox_for_a_connection_does_not_bring_what_proves_its_boundary(tmp_path: pathlib.Path) -> None:
+    modules = imported_by(f"import {CORE}.lifecycle.address", tmp_path)
+    assert not [name for name in modules if name.startswith(f"{CORE}.boundary")]

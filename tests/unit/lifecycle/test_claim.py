@@ -12,19 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, Body
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.claim import (
-    EXPIRED_REASONS,
-    TERMINAL_REASONS,
-    bound_sandbox,
-    claim_body,
-    expires_at,
-    refuse_decided,
-    refuse_other,
-)
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.claim import claim_body, expires_at, refuse_other
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError, ClaimMismatchError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.making import Making
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.matching import timestamp
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.status import (
+    EXPIRED_REASONS,
+    TERMINAL_REASONS,
+    bound_sandbox,
+    refuse_decided,
+)
 
 REF = CLAIM.ref("team-a", "build-1")
 NOW = datetime.datetime(2026, 1, 31, 12, 0, 0, tzinfo=datetime.UTC)

@@ -15,13 +15,13 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources im
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.direct import (
     Template,
     expires_at,
-    is_ready,
     refuse_other,
     sandbox_body,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import ClaimMismatchError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.making import Making
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.status import is_ready
 
 REF = SANDBOX.ref("team-a", "build-1")
 NOW = datetime.datetime(2026, 1, 31, 12, 0, 0, tzinfo=datetime.UTC)
