@@ -31,7 +31,9 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 #: Seconds of one wait: the kernel takes milliseconds in a C int, which ends after 24 days, and a deadline may be later.
 LONGEST_WAIT = 3600.0
 
-_CHUNK = 64 * 1024
+#: Bytes of one call to the kernel; a file that goes out costs a turn of our loop, and of the agent's, for each.
+_RECEIVED = 64 * 1024
+_SENT = 256 * 1024
 #: Stop taking from the source of outgoing frames while this much is unsent.
 _OUTGOING_MARK = 256 * 1024
 
@@ -190,7 +192,7 @@ class Connection:
         if not (self._outgoing and self._sending):
             return
         try:
-            sent = self._socket.send(memoryview(self._outgoing)[:_CHUNK])
+            sent = self._socket.send(memoryview(self._outgoing)[:_SENT])
         except BlockingIOError:
             return
         except OSError:
@@ -201,7 +203,7 @@ class Connection:
 
     def _read(self) -> None:
         try:
-            data = self._socket.recv(_CHUNK)
+            data = self._socket.recv(_RECEIVED)
         except BlockingIOError:
             return
         except OSError as error:

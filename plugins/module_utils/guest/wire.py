@@ -48,7 +48,9 @@ def encode(payload: bytes) -> bytes:
 
 def encode_channel(channel: int, data: bytes) -> bytes:
     """One stream frame: ``data`` (not empty, at most 8 MiB less a byte) on a channel."""
-    return encode(bytes((channel,)) + data)
+    if len(data) >= FRAME_LIMIT:
+        raise ValueError(f"a stream frame holds at most {FRAME_LIMIT - 1} bytes, not {len(data)}")
+    return b"%08x\n%c%b" % (len(data) + 1, channel, data)
 
 
 def encode_event(value: t.Mapping[str, t.Any]) -> bytes:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from wire import Peer
 
 CHUNK = 64 * 1024
+#: Bytes that are taken from the client at once: a large file costs a turn of the loop for each.
+RECEIVED = 256 * 1024
 #: Bytes that wait to be taken before whoever makes them is held back.
 HIGH_WATER = 256 * 1024
 #: Seconds without a byte being taken, after which a client that owes us reading has gone.
@@ -104,7 +106,7 @@ class Stream:
         if self.gone or not events & select.POLLIN:
             return None
         try:
-            data = self._peer.socket.recv(min(self._peer.decoder.wanted, CHUNK))
+            data = self._peer.socket.recv(min(self._peer.decoder.wanted, RECEIVED))
             frame = self._peer.decoder.feed(data)
         except BlockingIOError:
             return None
