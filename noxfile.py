@@ -11,6 +11,7 @@ The environments come from requirements/install.py, so nox makes none. A failing
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import pathlib
 import shlex
@@ -144,10 +145,24 @@ def unit(session: nox.Session, environment: str) -> None:
 
 
 @nox.session(tags=["sanity"])
-@nox.parametrize("environment", ENVIRONMENTS, ids=ENVIRONMENTS)
-def sanity(session: nox.Session, environment: str) -> None:
-    """ansible-test sanity, nothing ignored."""
-    run(session, "python", "tests/sanity/run.py", *session.posargs, environment=environment)
+def sanity(session: nox.Session) -> None:
+    """ansible-test sanity of both, nothing ignored; side by side, for most of its tests use one processor."""
+
+    def run_with(environment: str) -> subprocess.CompletedProcess[str]:
+        programs = ROOT / ".venv" / environment / "bin"
+        command = [str(programs / "python"), "tests/sanity/run.py", *session.posargs]
+        environ = first_on_path(programs, dict(os.environ))
+        return subprocess.run(
+            command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True
+        )
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        ran = dict(zip(ENVIRONMENTS, threads.map(run_with, ENVIRONMENTS), strict=True))
+    for environment, done in ran.items():
+        session.log(f"ansible-test sanity, {environment}:\n{done.stdout}")
+    failed = [environment for environment, done in ran.items() if done.returncode != 0]
+    if failed:
+        session.error(f"ansible-test sanity failed: {', '.join(failed)}")
 
 
 @nox.session(tags=["lifecycle"])
