@@ -132,12 +132,20 @@ class CallbackModule(CallbackBase):
             return
         self._ending = True
         keeper_link.activate(None)
-        self._link.end(min(max(self.get_option("end_timeout"), 0.0), LONGEST_END))
+        self._link.end(self._end_seconds())
         self._link = None
         if self._story.problems():
             self._show(self._story.summary(), C.COLOR_ERROR, problem=True)
         else:
             self._show(self._story.summary(), C.COLOR_OK, problem=False)
+
+    def _end_seconds(self) -> float:
+        wanted = float(self.get_option("end_timeout"))
+        taken = min(max(wanted, 0.0), LONGEST_END)
+        if taken != wanted:
+            allowed = f"end_timeout is 0 to {LONGEST_END:g} s"
+            self._display.warning(f"lease_keeper: {allowed}; {wanted:g} counts as {taken:g}.")
+        return taken
 
     def _told(self, message: dict[str, t.Any] | None) -> None:
         if message is None and self._ending:

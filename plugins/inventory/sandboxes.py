@@ -14,8 +14,9 @@ description:
     makes each a host that P(namzu.sandbox.sandbox#connection) leads to.
   - The configuration is a file whose name ends with C(sandboxes.yml) or C(sandboxes.yaml).
   - Every host has the variables of the connection, and what is known about it as variables C(sandbox_*)
-    (C(sandbox_kind), C(sandbox_phase), C(sandbox_labels), C(sandbox_warm_pool), C(sandbox_template), C(sandbox_pod),
-    C(sandbox_node), C(sandbox_expires_at) and so on, as M(namzu.sandbox.sandbox_info) returns them).
+    (C(sandbox_kind), C(sandbox_phase), C(sandbox_labels), C(sandbox_warm_pool), C(sandbox_template),
+    C(sandbox_workspace_id), C(sandbox_pod), C(sandbox_node), C(sandbox_expires_at) and so on, as
+    M(namzu.sandbox.sandbox_info) returns them).
   - No token, password or content of a kubeconfig becomes a variable of a host or part of the cache.
 author:
   - The namzu.sandbox authors (@namzu)
@@ -106,7 +107,6 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.front.results import
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, connect, namespace_of
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.inventory import Standing, standing_sandboxes
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import check_name
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.naming import WORKSPACE_LABEL
 
 #: Seconds for reading one namespace: three or four lists.
 LIST_SECONDS = 60.0
@@ -183,7 +183,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
 
 def _kind(standing: Standing) -> str:
-    return "workspace" if standing.labels.get(WORKSPACE_LABEL) == "true" else standing.kind
+    return "workspace" if standing.workspace_id is not None else standing.kind
 
 
 def _named(hosts: list[Host]) -> list[Host]:

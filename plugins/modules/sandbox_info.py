@@ -83,6 +83,9 @@ sandboxes:
     template:
       description: The template of a direct Sandbox.
       type: str
+    workspace_id:
+      description: Id of the workspace that it is; null for what is none.
+      type: str
     sandbox:
       description: Name of the bound Sandbox.
       type: str

@@ -12,6 +12,10 @@ import pytest
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import SandboxError
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import (
+    WORKSPACE_ID_ANNOTATION,
+    WORKSPACE_LABEL,
+)
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import PrivilegeError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.boundaries import IngressBoundary
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import BoundaryError
@@ -23,10 +27,6 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.errors imp
     WorkspaceSuspendTimeoutError,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.inventory import list_workspaces
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.naming import (
-    ID_ANNOTATION,
-    WORKSPACE_LABEL,
-)
 
 from .fake.agent import PRIVILEGED, UNPRIVILEGED
 from .fake.cluster import FakeCluster
@@ -251,7 +251,7 @@ def test_release_by_name_does_not_take_a_workspace_for_a_sandbox(cluster: FakeCl
     ("metadata", "words"),
     [
         ({"labels": {WORKSPACE_LABEL: None}}, "it is no workspace"),
-        ({"annotations": {ID_ANNOTATION: "another"}}, "its id is 'another'"),
+        ({"annotations": {WORKSPACE_ID_ANNOTATION: "another"}}, "its id is 'another'"),
     ],
 )
 def test_stranger_under_the_name_is_left_alone(

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import InputError
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import WORKSPACE_ID_ANNOTATION
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.errors import (
     WorkspaceDiskError,
@@ -20,7 +21,6 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.errors imp
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.inventory import list_workspaces
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.naming import (
     DISKS_ANNOTATION,
-    ID_ANNOTATION,
     TEMPLATE_HASH_ANNOTATION,
     workspace_ref,
 )
@@ -146,7 +146,7 @@ def test_inventory_of_500_is_one_list_a_kind_and_takes_less_than_a_second(
             metadata = {
                 "name": workspace_ref(NAMESPACE, workspace_id).name,
                 "labels": model["metadata"]["labels"],
-                "annotations": {**model["metadata"]["annotations"], ID_ANNOTATION: workspace_id},
+                "annotations": {**model["metadata"]["annotations"], WORKSPACE_ID_ANNOTATION: workspace_id},
                 "creationTimestamp": "2026-01-01T00:00:00Z",
             }
             made = {"metadata": metadata, "spec": {**model["spec"], "operatingMode": "Suspended"}}

@@ -16,13 +16,12 @@ import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import InputError, SandboxError
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import Body
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import WORKSPACE_ID_ANNOTATION, Body
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.errors import (
     WorkspacePreconditionError,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.naming import (
     HOLDER_EPOCH_ANNOTATION,
-    ID_ANNOTATION,
     TEMPLATE_HASH_ANNOTATION,
 )
 
@@ -134,7 +133,7 @@ class Race:
     def _stand(self, workspace_id: str, mode: str, epoch: int | None) -> None:
         """Make a workspace that is older than its template."""
         place = key(workspace_id=workspace_id)
-        annotations = {ID_ANNOTATION: workspace_id, TEMPLATE_HASH_ANNOTATION: "sha256:older"}
+        annotations = {WORKSPACE_ID_ANNOTATION: workspace_id, TEMPLATE_HASH_ANNOTATION: "sha256:older"}
         if epoch is not None:
             annotations[HOLDER_EPOCH_ANNOTATION] = str(epoch)
         metadata = {"name": place.name, "labels": self._model["metadata"]["labels"], "annotations": annotations}

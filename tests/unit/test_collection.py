@@ -67,6 +67,12 @@ def test_action_group_holds_every_verb(group: str) -> None:
     assert members == sorted(plugins_of("modules"))
 
 
+def test_action_group_agent_holds_every_verb_that_takes_it() -> None:
+    documents = {name: (ROOT / f"plugins/modules/{name}.py").read_text() for name in plugins_of("modules")}
+    taking = sorted(name for name, text in documents.items() if "- namzu.sandbox.agent\n" in text)
+    assert read_yaml("meta/runtime.yml")["action_groups"]["agent"] == taking != []
+
+
 def test_execution_environment_names_files_that_exist() -> None:
     for file in read_yaml("meta/execution-environment.yml")["dependencies"].values():
         assert (ROOT / file).is_file()

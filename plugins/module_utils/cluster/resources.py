@@ -32,6 +32,10 @@ TEMPLATE_LABEL = "sandbox.namzu.ai/template"
 #: (agent-sandbox v0.5.6, ``validateAdditionalPodMetadata``).
 EGRESS_LABEL = "sandbox.users.io/egress"
 
+#: On a Sandbox that is a workspace: that it is one, and its id to the letter, of which a name can hold only a part.
+WORKSPACE_LABEL = "sandbox.namzu.ai/workspace"
+WORKSPACE_ID_ANNOTATION = "sandbox.namzu.ai/workspace-id"
+
 #: On a Sandbox: ``warm`` or ``cold``, written by the controller when it serves a claim.
 LAUNCH_TYPE_LABEL = f"{AGENTS_GROUP}/launch-type"
 
@@ -127,3 +131,9 @@ def annotation(body: Body, key: str) -> str | None:
     """The value of one annotation, or None."""
     value = (body.get("metadata", {}).get("annotations") or {}).get(key)
     return None if value is None else str(value)
+
+
+def workspace_id(sandbox: Body) -> str | None:
+    """The id of the workspace that a Sandbox is; None for one that is none."""
+    labels = sandbox.get("metadata", {}).get("labels") or {}
+    return annotation(sandbox, WORKSPACE_ID_ANNOTATION) if labels.get(WORKSPACE_LABEL) == "true" else None

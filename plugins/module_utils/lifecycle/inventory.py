@@ -27,6 +27,7 @@ from ..cluster.resources import (
     Kind,
     annotation,
     condition,
+    workspace_id,
 )
 from .diagnosis import pod_complaint
 from .status import DEAD_REASONS, EXPIRED_REASONS, SUSPENDED_REASON, is_rejected, named_sandbox
@@ -47,6 +48,7 @@ class Standing:
         uid: the uid of that object.
         labels: its labels.
         warm_pool, template: what it came from, as far as the objects say; None otherwise.
+        workspace_id: of the workspace that it is, or None.
         sandbox, pod: the bound Sandbox and its pod, or None.
         pod_ip, node: where the pod runs, or None.
         warm: whether it came out of a pool; None while that is not known.
@@ -65,6 +67,7 @@ class Standing:
     labels: t.Mapping[str, str]
     warm_pool: str | None
     template: str | None
+    workspace_id: str | None
     sandbox: str | None
     pod: str | None
     pod_ip: str | None
@@ -175,6 +178,7 @@ def _standing(
         labels=metadata.get("labels") or {},
         warm_pool=warm_pool,
         template=template,
+        workspace_id=workspace_id(body),
         sandbox=sandbox,
         pod=_name(pod) if pod else None,
         pod_ip=status.get("podIP"),

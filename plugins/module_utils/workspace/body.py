@@ -13,7 +13,17 @@ import hashlib
 import json
 import typing as t
 
-from ..cluster.resources import SANDBOX, TEMPLATE_LABEL, Body, ObjectRef, annotation, condition
+from ..cluster.resources import (
+    SANDBOX,
+    TEMPLATE_LABEL,
+    WORKSPACE_ID_ANNOTATION,
+    WORKSPACE_LABEL,
+    Body,
+    ObjectRef,
+    annotation,
+    condition,
+)
+from ..cluster.resources import workspace_id as workspace_id_of
 from ..lifecycle import direct, staleness
 from ..lifecycle.matching import label_differences, timestamp
 from ..lifecycle.status import EXPIRED_REASONS
@@ -22,10 +32,7 @@ from .fencing import RUNNING, SUSPENDED, mode_of
 from .naming import (
     CREATE_ID_ANNOTATION,
     HOLDER_EPOCH_ANNOTATION,
-    ID_ANNOTATION,
     TEMPLATE_HASH_ANNOTATION,
-    WORKSPACE_LABEL,
-    is_workspace,
 )
 from .request import WorkspaceRequest
 
@@ -38,7 +45,7 @@ def workspace_body(
 ) -> Body:
     """The Sandbox to make."""
     annotations = {
-        ID_ANNOTATION: request.workspace_id,
+        WORKSPACE_ID_ANNOTATION: request.workspace_id,
         CREATE_ID_ANNOTATION: create_id,
         TEMPLATE_HASH_ANNOTATION: template_hash(template),
     }
@@ -124,10 +131,10 @@ def refuse_stranger(body: Body, ref: ObjectRef, workspace_id: str) -> None:
     Raises:
         WorkspaceMismatchError: saying what it is.
     """
-    if not is_workspace(body):
+    if workspace_id_of(body) is None:
         refuse_mismatch(ref, ["it is no workspace"])
-    elif annotation(body, ID_ANNOTATION) != workspace_id:
-        refuse_mismatch(ref, [f"its id is {annotation(body, ID_ANNOTATION)!r}, not {workspace_id!r}"])
+    elif workspace_id_of(body) != workspace_id:
+        refuse_mismatch(ref, [f"its id is {workspace_id_of(body)!r}, not {workspace_id!r}"])
 
 
 def refuse_mismatch(ref: ObjectRef, differences: list[str], step: str | None = None) -> None:

@@ -12,13 +12,14 @@ from ..cluster.client import Client
 from ..cluster.deadline import Deadline
 from ..cluster.reading import read_items
 from ..cluster.resources import SANDBOX, TEMPLATE, VOLUME_CLAIM, Body, Kind, annotation, condition
+from ..cluster.resources import workspace_id as workspace_id_of
 from ..lifecycle import direct
 from ..lifecycle.status import DEAD_REASONS
 from .body import has_expired, is_settled, template_hash, template_of
 from .disks import Disk, disks_of
 from .errors import WorkspaceDiskError, WorkspacePreconditionError
 from .fencing import SUSPENDED, mode_of, stored_epoch
-from .naming import ID_ANNOTATION, MODE_CHANGED_ANNOTATION, TEMPLATE_HASH_ANNOTATION, WORKSPACE_SELECTOR, is_workspace
+from .naming import MODE_CHANGED_ANNOTATION, TEMPLATE_HASH_ANNOTATION, WORKSPACE_SELECTOR
 
 Mode = t.Literal["running", "suspended"]
 Phase = t.Literal["ready", "pending", "suspending", "suspended", "expired", "finished", "failed", "terminating"]
@@ -89,9 +90,9 @@ def list_workspaces(
         return read_items(client, kind, namespace, deadline, label_selector=selector)
 
     chosen = WORKSPACE_SELECTOR if not label_selector else f"{WORKSPACE_SELECTOR},{label_selector}"
-    bodies = [body for body in listed(SANDBOX, chosen) if is_workspace(body)]
+    bodies = [body for body in listed(SANDBOX, chosen) if workspace_id_of(body) is not None]
     if workspace_id is not None:
-        bodies = [body for body in bodies if annotation(body, ID_ANNOTATION) == workspace_id]
+        bodies = [body for body in bodies if workspace_id_of(body) == workspace_id]
     if not bodies:
         return []
     claims = {str(body["metadata"]["name"]): body for body in listed(VOLUME_CLAIM)}
@@ -120,7 +121,7 @@ def _summary(
     epoch, readable = _epoch(body)
     start = since or created
     return WorkspaceSummary(
-        workspace_id=str(annotation(body, ID_ANNOTATION)),
+        workspace_id=str(workspace_id_of(body)),
         name=str(metadata["name"]),
         namespace=str(metadata.get("namespace", "")),
         uid=str(metadata["uid"]),

@@ -8,14 +8,10 @@ import hashlib
 import re
 
 from ..cluster.errors import InputError
-from ..cluster.resources import SANDBOX, Body, ObjectRef, annotation
+from ..cluster.resources import SANDBOX, WORKSPACE_LABEL, ObjectRef
 
-#: On a Sandbox that is a workspace; the inventory selects by it.
-WORKSPACE_LABEL = "sandbox.namzu.ai/workspace"
+#: The inventory of workspaces selects by it.
 WORKSPACE_SELECTOR = f"{WORKSPACE_LABEL}=true"
-
-#: The id to the letter; a name can hold only a part of it.
-ID_ANNOTATION = "sandbox.namzu.ai/workspace-id"
 
 #: Which call made it, so that one whose POST lost its answer is known as ours. Not the mark of an acquire: a release by
 #: name must never take a workspace for a sandbox, and its disk with it.
@@ -47,15 +43,10 @@ def workspace_ref(namespace: str, workspace_id: str) -> ObjectRef:
     """
     if not 1 <= len(workspace_id) <= LONGEST_ID or not workspace_id.isprintable() or not workspace_id.strip():
         raise InputError(
-            f"workspace_id is {workspace_id[:60]!r}; it must be 1 to {LONGEST_ID} printable characters.",
+            f"workspace_id has {len(workspace_id)} characters, {workspace_id[:60]!r}; it must be 1 to {LONGEST_ID} "
+            "printable ones.",
             next_step="Use a name that stays the same for as long as the disk shall be found again.",
         )
     readable = re.sub("[^a-z0-9]+", "-", workspace_id.lower())[:_READABLE].strip("-")
     digest = hashlib.sha256(workspace_id.encode()).hexdigest()[:12]
     return SANDBOX.ref(namespace, "-".join(part for part in ("workspace", readable, digest) if part))
-
-
-def is_workspace(body: Body) -> bool:
-    """Whether a Sandbox is a workspace of this collection."""
-    labels = body.get("metadata", {}).get("labels") or {}
-    return labels.get(WORKSPACE_LABEL) == "true" and annotation(body, ID_ANNOTATION) is not None

@@ -9,6 +9,7 @@ import typing as t
 import pytest
 
 from ...faults.fake.cluster import FakeCluster
+from ...faults.fake.controller import POOL
 from ...faults.fake.plan import Request
 from .playing import Result, Task, access, play, present
 
@@ -223,10 +224,14 @@ def wired(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with FakeCluster() as cluster:
         options = access(cluster)
         release = {"namzu.sandbox.sandbox": {"name": "nobody", "namespace": "team-a", "state": "absent"}}
+        agent = {"agent": present(cluster)["agent"]}
+        apart = {"group/namzu.sandbox.sandbox": options, "group/namzu.sandbox.agent": agent}
         environment = {"K8S_AUTH_HOST": options["host"], "K8S_AUTH_API_KEY": options["api_key"]}
         tasks = {
             "all": {**release, "module_defaults": {"group/namzu.sandbox.all": options}},
             "sandbox": {**release, "module_defaults": {"group/namzu.sandbox.sandbox": options}},
+            "agent for those that take it": {"namzu.sandbox.sandbox": {"warm_pool": POOL}, "module_defaults": apart},
+            "agent for those that take none": {"namzu.sandbox.sandbox_info": {}, "module_defaults": apart},
             "environment": {**release, "environment": environment},
             "background": {"namzu.sandbox.sandbox": present(cluster, name=NAME), "async": 60, "poll": 1},
         }
@@ -234,12 +239,17 @@ def wired(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         return Wired(dict(zip(tasks, played.results, strict=True)), cluster.claims())
 
 
-@pytest.mark.parametrize("source", ["all", "sandbox", "environment"])
+@pytest.mark.parametrize("source", ["all", "sandbox", "environment", "agent for those that take none"])
 def test_access_options_reach_the_verb(wired: Wired, source: str) -> None:
     assert (wired.results[source]["failed"], wired.results[source]["changed"]) == (False, False)
+
+
+def test_address_of_the_agent_reaches_the_verbs_that_take_it(wired: Wired) -> None:
+    result = wired.results["agent for those that take it"]
+    assert result["sandbox"]["host_vars"]["ansible_sandbox_agent_address"] == "pod_ip"
 
 
 def test_task_in_the_background_runs_as_a_module(wired: Wired) -> None:
     assert wired.results["background"]["finished"]
     assert wired.results["background"]["sandbox"]["name"] == NAME
-    assert wired.claims == [NAME]
+    assert NAME in wired.claims

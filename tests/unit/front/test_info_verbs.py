@@ -119,6 +119,7 @@ def line(**changes: t.Any) -> Standing:
         "labels": {"job": "1"},
         "warm_pool": "python",
         "template": None,
+        "workspace_id": None,
         "sandbox": "python-1",
         "pod": "python-1",
         "pod_ip": "10.0.0.7",

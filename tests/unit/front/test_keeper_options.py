@@ -62,6 +62,7 @@ def seen(
     assert done.returncode == 0, done.stderr
     found: dict[str, t.Any] = json.loads(done.stdout)
     assert found.pop("renews") == found["renew"], "the keeper is told what the option says"
+    assert ("end_timeout is 0 to 5 s; 60 counts as 5." in done.stderr) == (found["end_timeout"] == 60.0)
     assert found.pop("waits") == min(found["end_timeout"], 5.0), "nothing holds up the end for longer than 5 s"
     return found
 

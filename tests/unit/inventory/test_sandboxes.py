@@ -91,8 +91,11 @@ def inventory(tmp_path: pathlib.Path) -> t.Iterator[Inventory]:
         cluster.controller.ready = None
         claim(cluster, NAMESPACE, "waiting")
         claim(cluster, OTHER, "box", status={**ready, "sandbox": {"name": "python-9"}})
-        labels = {"sandbox.namzu.ai/workspace": "true"}
-        store.create("sandboxes", NAMESPACE, {"metadata": {"name": "workspace-x", "labels": labels}, "status": ready})
+        mark = {
+            "labels": {"sandbox.namzu.ai/workspace": "true"},
+            "annotations": {"sandbox.namzu.ai/workspace-id": "team/x"},
+        }
+        store.create("sandboxes", NAMESPACE, {"metadata": {"name": "workspace-x", **mark}, "status": ready})
         store.create("sandboxes", NAMESPACE, {"metadata": {"name": "stranger"}, "status": ready})
         yield Inventory(tmp_path, cluster)
 
@@ -118,6 +121,7 @@ def test_what_is_ready_and_ours_is_a_host_that_the_connection_leads_to(inventory
     ]["uid"]  # fmt: skip
     assert (box["sandbox_kind"], box["sandbox_labels"]) == ("claim", {"team": "search"})
     assert listed.hosts["workspace-x"]["ansible_sandbox_follow"] is True
+    assert [listed.hosts[name]["sandbox_workspace_id"] for name in ("workspace-x", "box")] == ["team/x", None]
     assert set(listed.groups["sandboxes"]["hosts"]) == {"box", "workspace-x"}
     assert listed.groups[f"pool_{POOL}"]["hosts"] == ["box"]
     assert listed.groups["pool_none"]["hosts"] == ["workspace-x"]

@@ -104,6 +104,7 @@ def test_claim_says_all_that_its_objects_say() -> None:
         labels={"job": "1"},
         warm_pool="python",
         template=None,
+        workspace_id=None,
         sandbox="python-1",
         pod="python-1",
         pod_ip="10.0.0.7",
