@@ -158,6 +158,7 @@ def test_post_whose_answer_is_lost_makes_one_sandbox(templated: FakeCluster, cli
 def test_missing_template_leaves_nothing(cluster: FakeCluster, client: Client) -> None:
     error = failure_of(client, cluster)
     assert (type(error), error.object) == (GoneError, "SandboxTemplate team-a/python")
+    assert "another namespace than team-a" in str(error.next_step)
     assert cluster.plan.received() == [GET_TEMPLATE]
 
 

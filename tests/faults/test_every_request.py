@@ -20,6 +20,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors impor
     CredentialError,
     GoneError,
     InvalidError,
+    NotServedError,
     SandboxError,
     UnavailableError,
 )
@@ -176,7 +177,7 @@ def test_fault_that_lasts_is_given_up_at_the_deadline(
         assert request_kind.verb in ("create", "delete"), "it was done, and that is found out"
         return
     if (fault, request_kind.verb) == NO_STATUS:
-        assert (type(error), error.reason) == (GoneError, "not-found")
+        assert (type(error), error.reason) == (NotServedError, "not-found")
         return
     assert is_of(first_failure(error), kind)
     assert (error.reason, error.retryable) == ("api-unreachable", True)

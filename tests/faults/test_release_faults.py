@@ -17,6 +17,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors impor
     ConflictError,
     CredentialError,
     GoneError,
+    NotServedError,
     SandboxError,
     UnavailableError,
 )
@@ -132,7 +133,7 @@ def test_release_where_the_kind_is_not_served_fails(cluster: FakeCluster, client
     unserved = Fault(How.STATUS, 404, name=None)
     cluster.plan.add(unserved, DELETE)
     error = failure_of(lambda: released(client, wait=False))
-    assert error.__class__ is GoneError
+    assert error.__class__ is NotServedError
     assert "CRDs are not served" in str(error)
 
 

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import pathlib
 import typing as t
 
+import pytest
 import yaml
 
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.answers import error_from_answer
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rules import (
     CILIUM,
     CLAIMANT,
@@ -17,6 +21,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rules import
     EGRESS,
     EGRESS_CILIUM,
     EGRESS_CLUSTER,
+    OPTIONS,
     PORT_FORWARD,
     WORKSPACES,
     Rule,
@@ -45,6 +50,31 @@ def test_role_grants_what_the_table_lists() -> None:
     assert granted["claimant_port_forward_rules"] == [
         {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
     ]
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "step"),
+    [
+        ("create", "sandboxclaims", "role namzu.sandbox.claimant does."),
+        ("create", "sandboxes", "does with claimant_direct or claimant_workspaces."),
+        ("list", "persistentvolumeclaims", "does with claimant_workspaces."),
+        ("patch", "networkpolicies", "does with claimant_egress."),
+        ("create", "ciliumnetworkpolicies", "does with claimant_egress and claimant_cilium."),
+        ("list", "clusternetworkpolicies", "does with claimant_cluster_policies."),
+        ("create", "pods/portforward", "does with claimant_port_forward."),
+        ("create", "pods", "Grant the missing rule"),
+    ],
+)
+def test_refusal_names_the_option_that_grants_what_is_missing(verb: str, resource: str, step: str) -> None:
+    said = f'{resource} "x" is forbidden: User "u" cannot {verb} resource "{resource}" in API group "g"'
+    body = json.dumps({"kind": "Status", "reason": "Forbidden", "message": said}).encode()
+    error = error_from_answer("GET", "/path", "an object", 403, {}, body, datetime.datetime.now(datetime.UTC))
+    assert step in str(error.next_step)
+
+
+def test_every_option_that_a_refusal_may_name_is_one_of_the_role() -> None:
+    defaults = yaml.safe_load((VARS.parents[1] / "defaults" / "main.yml").read_text(encoding="utf-8"))
+    assert {word for option in OPTIONS for word in option.split(" and ")} < defaults.keys()
 
 
 def test_what_is_granted_in_the_whole_cluster_is_reading_alone() -> None:

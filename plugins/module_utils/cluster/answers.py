@@ -7,9 +7,18 @@ from __future__ import annotations
 import datetime
 import email.utils
 import json
+import re
 import typing as t
 
-from .errors import ApiError, ConflictError, CredentialError, GoneError, InvalidError, UnavailableError
+from .errors import (
+    ApiError,
+    ConflictError,
+    CredentialError,
+    GoneError,
+    InvalidError,
+    NotServedError,
+    UnavailableError,
+)
 
 #: How much of an answer that is no Status object is quoted.
 _QUOTED = 200
@@ -25,10 +34,13 @@ _CLASSES: dict[int, type[ApiError]] = {
     429: UnavailableError,
 }
 
-_NEXT_STEPS: dict[int, str] = {
-    401: "The credential is unknown or has expired: log in again, or renew the token.",
-    403: "Grant the missing rule to this user or service account (role namzu.sandbox.claimant lists what is needed).",
-}
+#: What to do about 401.
+EXPIRED = "The credential is unknown or has expired: log in again, or renew the token."
+
+_WHOM = "this user or service account"
+
+#: How the API server says which right is missing.
+_MISSING = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[\w/.-]+)"')
 
 
 def error_from_answer(
@@ -47,7 +59,7 @@ def error_from_answer(
     document = _status_object(body)
     api_reason = document.get("reason")
     api_message = document.get("message") or body[:_QUOTED].decode("utf-8", "replace").strip()
-    kind = UnavailableError if status >= 500 else _CLASSES.get(status, ApiError)
+    kind = _class_of(status, path, document)
     words = f"{status} {api_reason}" if api_reason else str(status)
     return kind(
         f"{method} {subject}: the API server answered {words}: {api_message or 'no message'}.".replace("..", "."),
@@ -58,7 +70,7 @@ def error_from_answer(
         method=method,
         path=path,
         object=subject,
-        next_step=_next_step(status, path, document),
+        next_step=_next_step(kind, status, document),
     )
 
 
@@ -86,8 +98,29 @@ def _status_object(body: bytes) -> dict[str, t.Any]:
     return document if isinstance(document, dict) and document.get("kind") == "Status" else {}
 
 
-def _next_step(status: int, path: str, document: dict[str, t.Any]) -> str | None:
+def _class_of(status: int, path: str, document: dict[str, t.Any]) -> type[ApiError]:
     # A resource that is not served answers 404 without naming an object in details.
     if status == 404 and not (document.get("details") or {}).get("name") and "agents.x-k8s.io" in path:
+        return NotServedError
+    return UnavailableError if status >= 500 else _CLASSES.get(status, ApiError)
+
+
+def _next_step(kind: type[ApiError], status: int, document: dict[str, t.Any]) -> str | None:
+    if kind is NotServedError:
         return "The agent-sandbox CRDs are not served here: install the controller, or check the context."
-    return _NEXT_STEPS.get(status)
+    if status == 403:
+        missing = _MISSING.search(str(document.get("message")))
+        return _grant(missing["verb"], missing["resource"]) if missing else _grant()
+    return EXPIRED if status == 401 else None
+
+
+def _grant(verb: str | None = None, resource: str | None = None) -> str:
+    """What to do about a right that is missing, and which option of role ``claimant`` gives it."""
+    # Loaded when it is needed: most runs are allowed what they do.
+    from .rules import options_for
+
+    options = None if verb is None or resource is None else options_for(verb, resource)
+    if options is None:
+        return f"Grant the missing rule to {_WHOM} (role namzu.sandbox.claimant has what is needed)."
+    with_option = f" with {' or '.join(options)}" if options else ""
+    return f"Grant {verb} on {resource} to {_WHOM}: role namzu.sandbox.claimant does{with_option}."

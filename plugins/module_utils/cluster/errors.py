@@ -126,6 +126,10 @@ class GoneError(ApiError):
     reason = "not-found"
 
 
+class NotServedError(GoneError):
+    """404 for the whole kind: the CRDs are not there, or it is another cluster. It says nothing about an object."""
+
+
 class InvalidError(ApiError):
     """400 or 422: the server refused the object itself."""
 

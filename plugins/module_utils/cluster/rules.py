@@ -104,3 +104,34 @@ EGRESS_CLUSTER = (
 
 #: In addition, for ``agent.address: port_forward``: group, resource and verbs of a subresource.
 PORT_FORWARD = ("", "pods/portforward", ("create", "get"))
+
+#: What the options of role ``claimant`` grant in addition to ``CLAIMANT``.
+OPTIONS = {
+    "claimant_cilium": CILIUM,
+    "claimant_cluster_policies": CLUSTER_POLICIES,
+    "claimant_direct": DIRECT,
+    "claimant_egress": (*EGRESS, *EGRESS_CLUSTER),
+    "claimant_egress and claimant_cilium": EGRESS_CILIUM,
+    "claimant_workspaces": WORKSPACES,
+}
+
+
+def options_for(verb: str, resource: str) -> list[str] | None:
+    """Each option of role ``claimant`` that grants a verb on a resource; none when it does without one.
+
+    Args:
+        verb: the API's, such as ``create``.
+        resource: its plural; a subresource as ``pods/portforward``.
+
+    Returns None for what the role never grants.
+    """
+
+    def grants(rules: tuple[Rule, ...]) -> bool:
+        return any(rule.kind.plural == resource and verb in rule.verbs for rule in rules)
+
+    if grants(CLAIMANT):
+        return []
+    found = [option for option, rules in OPTIONS.items() if grants(rules)]
+    if resource == PORT_FORWARD[1] and verb in PORT_FORWARD[2]:
+        found.append("claimant_port_forward")
+    return found or None

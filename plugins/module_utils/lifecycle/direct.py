@@ -14,7 +14,7 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.errors import SandboxError
+from ..cluster.errors import GoneError, SandboxError
 from ..cluster.reading import read
 from ..cluster.resources import (
     ACQUIRE_ID_ANNOTATION,
@@ -61,7 +61,14 @@ def read_template(client: Client, namespace: str, name: str, deadline: Deadline)
         GoneError: there is no such template.
     """
     ref = TEMPLATE.ref(namespace, name)
-    spec = read(client, ref, deadline).get("spec")
+    try:
+        spec = read(client, ref, deadline).get("spec")
+    except GoneError as error:
+        error.next_step = error.next_step or (
+            f"Create the template (role namzu.sandbox.template), name another, or another namespace than {namespace}: "
+            "one that does not exist answers like this too."
+        )
+        raise
     pod_template = spec.get("podTemplate") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(pod_template, dict) or not _is_pod_template(pod_template):
         raise TemplateError(

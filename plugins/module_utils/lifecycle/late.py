@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from ..cluster.deadline import Deadline
-from ..cluster.errors import GoneError, SandboxError
+from ..cluster.errors import GoneError, NotServedError, SandboxError
 from ..cluster.resources import TEMPLATE
 from .errors import AcquireError
 from .request import AcquireRequest
@@ -42,5 +42,5 @@ def _lacks_template(error: SandboxError) -> bool:
         return False
     if isinstance(error, AcquireError):
         return error.controller_reason == "TemplateNotFound"
-    # With a next step it is the kind that is not served, which no waiting changes.
-    return str(error.object).startswith(f"{TEMPLATE.name} ") and error.next_step is None
+    # No waiting changes that a kind is not served.
+    return str(error.object).startswith(f"{TEMPLATE.name} ") and not isinstance(error, NotServedError)

@@ -17,7 +17,7 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.errors import ConflictError, GoneError, SandboxError
+from ..cluster.errors import ConflictError, GoneError, NotServedError, SandboxError
 from ..cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, SANDBOX, Body, ObjectRef, annotation, condition
 from ..cluster.retry import retry
 from ..cluster.server_time import Span
@@ -225,8 +225,9 @@ def renew(
             return Renewal(dataclasses.replace(lease, expires_at=end), end, changed=False)
         try:
             changed = client.patch(lease.ref, lease.extension(body, wanted), _step(deadline, bound), dry_run=dry_run)
-        except GoneError as error:
-            _raise_unless_gone(error)
+        except NotServedError:
+            raise
+        except GoneError:
             raise lease.lost("gone", "it was deleted") from None
         except ConflictError:
             if attempts == _ATTEMPTS or deadline.expired:
@@ -302,15 +303,10 @@ def read_held(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None
     """What stands under the name of something that is held, or None; one request, as the caller knows how often."""
     try:
         return client.get(ref, deadline)
-    except GoneError as error:
-        _raise_unless_gone(error)
+    except NotServedError:
+        raise
+    except GoneError:
         return None
-
-
-def _raise_unless_gone(error: GoneError) -> None:
-    # A kind that is not served (no CRDs, wrong cluster) answers 404 too; that says nothing about the object.
-    if error.next_step is not None:
-        raise error
 
 
 def _refuse_ended(lease: Lease, end: datetime.datetime | None, latest: datetime.datetime) -> None:

@@ -9,7 +9,14 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.errors import ApiUnreachableError, ConflictError, GoneError, SandboxError, UnavailableError
+from ..cluster.errors import (
+    ApiUnreachableError,
+    ConflictError,
+    GoneError,
+    NotServedError,
+    SandboxError,
+    UnavailableError,
+)
 from ..cluster.reading import read
 from ..cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, POD, SANDBOX, Body, ObjectRef, annotation
 from ..cluster.retry import retry
@@ -93,8 +100,9 @@ def _find_direct(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[
 def _read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
     try:
         return read(client, ref, deadline)
-    except GoneError as error:
-        _raise_unless_the_object(error)
+    except NotServedError:
+        raise
+    except GoneError:
         return None
 
 
@@ -112,8 +120,9 @@ def _delete(client: Client, ref: ObjectRef, claim: Body | None, deadline: Deadli
 
     try:
         retry(deadline, delete)
-    except GoneError as error:
-        _raise_unless_the_object(error)
+    except NotServedError:
+        raise
+    except GoneError:
         # After an attempt whose answer was lost, it is most likely that one that has deleted it.
         return "presumed" if unanswered else "not-there"
     except ConflictError:
@@ -121,12 +130,6 @@ def _delete(client: Client, ref: ObjectRef, claim: Body | None, deadline: Deadli
             raise
         return "not-there"  # another claim took the name between the read and the delete: not ours to delete
     return "deleted"
-
-
-def _raise_unless_the_object(error: GoneError) -> None:
-    # A kind that is not served (no CRDs, wrong cluster) answers 404 too; that is no success.
-    if error.next_step is not None:
-        raise error
 
 
 def _remains(client: Client, ref: ObjectRef, claim: Body, deadline: Deadline) -> list[tuple[ObjectRef, str]]:

@@ -23,6 +23,7 @@ from ..cluster.errors import (
     ConflictError,
     CredentialError,
     GoneError,
+    NotServedError,
     SandboxError,
     UnavailableError,
 )
@@ -118,8 +119,10 @@ def remove_egress(
     """
     try:
         ref, body = find_held(client, namespace, name, deadline)
+    except NotServedError:
+        raise
     except GoneError as error:
-        if error.status == 404 and error.next_step is None:
+        if error.status == 404:
             return EgressChange(CLAIM.ref(namespace, name), uid, None, None, None, changed=False)
         raise
     refuse_another(ref, body, uid)

@@ -21,6 +21,7 @@ from ..cluster.errors import (
     GoneError,
     InputError,
     InvalidError,
+    NotServedError,
     UnavailableError,
 )
 from ..cluster.reading import read
@@ -138,9 +139,9 @@ class Fence:
         """
         try:
             body = read(self.client, self.ref, deadline)
-        except GoneError as error:
-            if error.next_step is not None:
-                raise  # the kind is not served here, which says nothing about the object
+        except NotServedError:
+            raise
+        except GoneError:
             if self.uid is not None:
                 raise self._replaced("it was deleted") from None
             return None

@@ -10,7 +10,14 @@ import uuid
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.errors import ApiUnreachableError, ConflictError, GoneError, SandboxError, UnavailableError
+from ..cluster.errors import (
+    ApiUnreachableError,
+    ConflictError,
+    GoneError,
+    NotServedError,
+    SandboxError,
+    UnavailableError,
+)
 from ..cluster.resources import TEMPLATE, Body, annotation
 from ..cluster.retry import pause, wait_or_raise
 from ..lifecycle import direct
@@ -159,8 +166,10 @@ class Opening:
         ref = TEMPLATE.ref(self.request.namespace, name)
         try:
             template = direct.read_template(self.client, self.request.namespace, name, self.deadline)
-        except GoneError as error:
-            if self.request.template is not None or error.next_step is not None:
+        except NotServedError:
+            raise
+        except GoneError:
+            if self.request.template is not None:
                 raise
             return None  # the workspace lives on without its template
         except SandboxError as error:

@@ -8,7 +8,7 @@ import dataclasses
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.errors import ApiUnreachableError, ConflictError, GoneError, InputError, UnavailableError
+from ..cluster.errors import ApiUnreachableError, ConflictError, GoneError, InputError, NotServedError, UnavailableError
 from ..cluster.reading import read
 from ..cluster.resources import POD, VOLUME_CLAIM, Body, ObjectRef
 from ..cluster.retry import LONGEST_WAIT, pause, wait_or_raise
@@ -99,9 +99,10 @@ def _delete(client: Client, ref: ObjectRef, body: Body, attempt: int, deadline: 
     metadata = body["metadata"]
     try:
         client.delete(ref, deadline, uid=metadata["uid"], version=metadata.get("resourceVersion"))
-    except GoneError as error:
-        if error.next_step is not None:
-            raise
+    except NotServedError:
+        raise
+    except GoneError:
+        pass
     except ConflictError:
         if pause(attempt) >= deadline.remaining():
             raise
