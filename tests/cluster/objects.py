@@ -213,7 +213,7 @@ def _create(api: Api, crd: Manifest) -> None:
 
 
 def not_served(api: Api, crds: Sequence[Manifest]) -> list[str]:
-    """Names of CRDs that discovery does not list yet; it lists them once they are Established.
+    """Where the objects of CRDs are not served yet: discovery lists those that are Established.
 
     Reading the CRDs themselves would cost more than their creation: some are as large as a pod's schema.
     """
@@ -221,7 +221,30 @@ def not_served(api: Api, crds: Sequence[Manifest]) -> list[str]:
     for crd in crds:
         for path in _api_paths(crd):
             resources.setdefault(path, set()).add(crd["spec"]["names"]["plural"])
-    return sorted(f"{name} ({path})" for path, names in resources.items() for name in names - _listed(api, path))
+    missing = [f"{path}/{name}" for path, names in resources.items() for name in names - _listed(api, path)]
+    present = [f"{path}/{name}" for path, names in resources.items() for name in names]
+    return sorted(missing) or _unreadable(api, present)
+
+
+def _unreadable(api: Api, paths: Sequence[str]) -> list[str]:
+    """The paths whose objects cannot be read yet.
+
+    Whoever reads a kind first is told to come again in a second, while the API server fills its cache. Here that is us,
+    and not the first acquire.
+    """
+    with ThreadPoolExecutor(max_workers=4) as workers:
+        readable = workers.map(lambda path: _is_readable(api, path), paths)
+        return sorted(path for path, there in zip(paths, readable, strict=True) if not there)
+
+
+def _is_readable(api: Api, path: str) -> bool:
+    try:
+        api.request("GET", f"{path}?limit=1")
+    except ApiError as error:
+        if error.status in (404, 429, 503):
+            return False
+        raise
+    return True
 
 
 def _api_paths(crd: Manifest) -> list[str]:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster import network, processes, teardown
+from tests.cluster.api import administrator_api
 from tests.cluster.trial import (
     CALL_BY_NAME,
     CLAIM,
@@ -39,6 +40,12 @@ from tests.cluster.trial import (
     run_pod,
     two_pods,
     until,
+)
+
+#: Which every acquire reads; an API server that is not ready for them answers 429.
+POLICY_KINDS = (
+    "/apis/policy.networking.k8s.io/v1beta1/clusternetworkpolicies",
+    "/apis/cilium.io/v2/ciliumnetworkpolicies",
 )
 
 
@@ -62,6 +69,12 @@ def test_after_down_the_machine_is_as_it_was(untouched_machine: dict[str, object
     done("down")
     assert teardown.remains(LAYOUT) == []
     assert machine() == untouched_machine
+
+
+def test_no_kind_makes_its_first_reader_wait() -> None:
+    done("up")
+    for kind in POLICY_KINDS:
+        administrator_api(LAYOUT.kubeconfig).request("GET", kind)
 
 
 def test_pods_and_this_machine_reach_services() -> None:
