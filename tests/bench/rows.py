@@ -207,12 +207,12 @@ def loop(stage: Stage, rounds: int = 5) -> list[Ratio]:
 
 
 #: Rows that ``make bench`` prints.
-ROWS: dict[str, t.Callable[[Stage], list[Ratio]]] = {
+ROWS: dict[str, t.Callable[..., list[Ratio]]] = {
     "core_acquire": core_acquire,
     "acquire_release": acquire_release,
     "loop": loop,
 }
 
 #: Rows that need a large pool, and minutes to fill it between rounds; measured when asked for.
-LARGE_ROWS: dict[str, t.Callable[[Stage], list[Ratio]]] = {"many": many}
+LARGE_ROWS: dict[str, t.Callable[..., list[Ratio]]] = {"many": many}
 LARGE_POOL = 50

@@ -22,6 +22,7 @@ def stage() -> t.Iterator[Stage]:
         yield made
 
 
-@pytest.mark.parametrize("row", ["core_acquire", "acquire_release", "loop"])
-def test_no_ratio_is_far_over_its_budget(stage: Stage, row: str) -> None:
-    assert regressions(lambda: ROWS[row](stage)) == []
+#: A play with kubernetes.core takes most of a minute, and one that is far over is measured again anyway.
+@pytest.mark.parametrize(("row", "rounds"), [("core_acquire", 20), ("acquire_release", 1), ("loop", 5)])
+def test_no_ratio_is_far_over_its_budget(stage: Stage, row: str, rounds: int) -> None:
+    assert regressions(lambda: ROWS[row](stage, rounds)) == []
