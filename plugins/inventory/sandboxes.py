@@ -106,7 +106,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.front.options import
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.results import standing_result
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, connect, namespace_of
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.inventory import Standing, standing_sandboxes
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import check_name
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.naming import check_name
 
 #: Seconds for reading one namespace: three or four lists.
 LIST_SECONDS = 60.0

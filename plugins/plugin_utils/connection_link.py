@@ -167,7 +167,7 @@ class Link:
 
 def _object_name(target: Target, namespace: str) -> str:
     """The name of the claim or Sandbox, checked before anything is asked."""
-    from ..module_utils.lifecycle.request import check_name
+    from ..module_utils.lifecycle.naming import check_name
 
     if target.namespace is not None:
         check_name("namespace (ansible_sandbox_namespace)", target.namespace)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
@@ -13,12 +14,12 @@ from ..cluster.resources import ObjectRef
 from ..guest.agent import Agent
 from ..lifecycle.address import locate
 from ..lifecycle.errors import AcquireError
-from ..lifecycle.request import AddressMode, check_name
-from ..workspace.body import refuse_stranger
-from ..workspace.fencing import SUSPENDED, mode_of
+from ..lifecycle.naming import check_name
 from ..workspace.naming import workspace_ref
-from ..workspace.settling import running_guest, suspended
 from .verb import Params, namespace_of
+
+if t.TYPE_CHECKING:
+    from ..lifecycle.request import AddressMode
 
 #: Seconds for finding the agent: two or three reads.
 LOCATE_SECONDS = 30.0
@@ -71,6 +72,11 @@ def find_guest(params: Params, client: Client, deadline: Deadline | None = None)
 def _workspace(
     client: Client, ref: ObjectRef, workspace_id: str, port: int, mode: AddressMode, deadline: Deadline
 ) -> Guest:
+    # Most tasks name a sandbox, and the first of a play would wait for all that makes workspaces.
+    from ..workspace.body import refuse_stranger
+    from ..workspace.fencing import SUSPENDED, mode_of
+    from ..workspace.settling import running_guest, suspended
+
     body = read(client, ref, deadline)
     refuse_stranger(body, ref, workspace_id)
     if mode_of(body) == SUSPENDED:

@@ -15,7 +15,7 @@ import typing as t
 
 from ..cluster.errors import InputError
 from ..cluster.resources import TEMPLATE, TEMPLATE_LABEL, Body
-from .request import check_name
+from .naming import check_name
 
 #: What may be asked for, and what is taken when it is not; an option without a default has to be given. Role
 #: ``template`` has the same ones, and a test holds the two together.

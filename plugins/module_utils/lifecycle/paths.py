@@ -16,7 +16,8 @@ from . import claim as claims
 from . import direct, staleness, status
 from .diagnosis import explain
 from .making import Making
-from .request import AcquireRequest, fresh_name
+from .naming import fresh_name
+from .request import AcquireRequest
 
 
 class Path(t.Protocol):

@@ -13,6 +13,7 @@ from ..cluster.resources import ObjectRef
 from ..guest.agent import AgentAddress
 from ..guest.quiescence import FlushReport, QuiesceReport
 from ..lifecycle.boundaries import EgressBoundary, IngressBoundary, Unverified
+from ..lifecycle.naming import check_labels, check_name
 from ..lifecycle.request import (
     DEFAULT_AGENT_PORT,
     DEFAULT_READY_TIMEOUT,
@@ -22,8 +23,6 @@ from ..lifecycle.request import (
     AddressMode,
     OnStale,
     Verdict,
-    check_labels,
-    check_name,
 )
 from .disks import Disk
 from .fencing import check_epoch

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 CORE = "ansible_collections.namzu.sandbox.plugins.module_utils"
+ROOT = pathlib.Path(__file__).parents[3]
 MODULES = [
     f"{CORE}.cluster.client",
     f"{CORE}.cluster.watch",
@@ -30,6 +32,10 @@ def imported_by(program: str, tmp_path: pathlib.Path) -> set[str]:
     environ = {**os.environ, "HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True, env=environ)
     return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def boundary_in(modules: set[str]) -> list[str]:
+    return sorted(name for name in modules if name.startswith(f"{CORE}.boundary"))
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -58,6 +64,15 @@ def test_reading_a_static_kubeconfig_does_not_bring_the_official_client(tmp_path
     assert "kubernetes" not in modules
 
 
-def test_finding_a_sandbox_for_a_connection_does_not_bring_what_proves_its_boundary(tmp_path: pathlib.Path) -> None:
-    modules = imported_by(f"import {CORE}.lifecycle.address", tmp_path)
-    assert not [name for name in modules if name.startswith(f"{CORE}.boundary")]
+@pytest.mark.parametrize("module", [f"{CORE}.front.guests", f"{CORE}.front.verbs.sandbox_exec"])
+def test_finding_a_sandbox_does_not_bring_what_proves_its_boundary(module: str, tmp_path: pathlib.Path) -> None:
+    assert boundary_in(imported_by(f"import {module}", tmp_path)) == []
+
+
+def test_connection_never_brings_what_proves_a_boundary(tmp_path: pathlib.Path) -> None:
+    """Neither when it is loaded, nor when it looks for a sandbox: every task has a process that would do it anew."""
+    tree = ast.parse((ROOT / "plugins/plugin_utils/connection_link.py").read_text(encoding="utf-8"))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 2]
+    loaded = [f"import {CORE.removesuffix('module_utils')}{node.module}" for node in found]
+    assert f"import {CORE}.lifecycle.address" in loaded
+    assert boundary_in(imported_by("\n".join(loaded), tmp_path)) == []

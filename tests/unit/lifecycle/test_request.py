@@ -12,12 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import InputError
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import (
-    AcquireRequest,
-    check_labels,
-    check_name,
-    fresh_name,
-)
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.naming import check_labels, check_name, fresh_name
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
 
 
 def request(**changes: t.Any) -> AcquireRequest:

@@ -8,7 +8,7 @@ import dataclasses
 
 from ...cluster.deadline import Deadline
 from ...lifecycle.capacity import read_capacity
-from ...lifecycle.request import check_name
+from ...lifecycle.naming import check_name
 from ..options import CAPACITY_INFO
 from ..verb import Context, Params, Result, Verb, connect, namespace_of
 

@@ -14,8 +14,9 @@ from ...lifecycle.acquire import acquire, would_acquire
 from ...lifecycle.acquire_many import PartialAcquireError, acquire_many, numbered
 from ...lifecycle.boundaries import EgressBoundary, IngressBoundary
 from ...lifecycle.matching import timestamp
+from ...lifecycle.naming import check_name
 from ...lifecycle.releases import names_matching, release_many
-from ...lifecycle.request import Acquired, AcquireRequest, check_name
+from ...lifecycle.request import Acquired, AcquireRequest
 from ..durations import length, seconds
 from ..host_vars import add_host_vars
 from ..keeping import Keeping, keeping

@@ -10,7 +10,7 @@ from ...cluster.client import Client
 from ...cluster.deadline import Deadline
 from ...cluster.resources import Body, ObjectRef
 from ...lifecycle.boundaries import EgressBoundary
-from ...lifecycle.request import check_name
+from ...lifecycle.naming import check_name
 from ...lifecycle.sandbox_egress import EgressChange, remove_egress, set_egress
 from ..durations import length
 from ..options import SANDBOX_EGRESS

@@ -12,7 +12,7 @@ from ...cluster.deadline import Deadline
 from ...cluster.errors import InputError
 from ...lifecycle.lease import Lease, Renewal, ensure_left, find_lease
 from ...lifecycle.matching import timestamp
-from ...lifecycle.request import check_name
+from ...lifecycle.naming import check_name
 from ...workspace.lease import find_workspace_lease
 from ..durations import seconds
 from ..options import SANDBOX_LEASE
