@@ -58,6 +58,8 @@ class Link:
         self._clock = clock
         self._agent: Agent | None = None
         self._heard = 0.0
+        #: Whether the agent gave no answer where it was: then it is looked for before it is waited for again.
+        self._silent = False
 
     def close(self) -> None:
         """Close what is open towards the API server."""
@@ -75,7 +77,8 @@ class Link:
         """
         deadline = Deadline(self._target.connect_timeout, self._clock)
         known = self._memory.read()
-        location = known or self._locate(deadline)
+        location = known if known and not self._silent else self._locate(deadline)
+        self._refuse_other_pod(known, location)
         try:
             agent = self._greet(location, Deadline(deadline.remaining() * FIRST_SHARE, self._clock))
         except _ELSEWHERE:
@@ -83,7 +86,7 @@ class Link:
             self._refuse_other_pod(known, latest)
             location, agent = latest, self._greet(latest, deadline)
         self._remember(known, location)
-        self._agent, self._heard = agent, self._clock.monotonic()
+        self._agent, self._heard, self._silent = agent, self._clock.monotonic(), False
         return agent
 
     def call(self, operation: t.Callable[[Agent], Result]) -> Result:
@@ -99,6 +102,7 @@ class Link:
         except _ELSEWHERE as error:
             if isinstance(error, (GuestUnreachableError, GuestTimeoutError)) and not error.retryable:
                 raise
+            self._silent = isinstance(error, GuestTimeoutError)
         return operation(self.open())
 
     def _fresh_agent(self) -> Agent:

@@ -25,6 +25,10 @@ from .wire import HEARTBEAT, MISSES, FrameDecoder, encode
 #: Waits between the tries to connect: an agent needs some tens of milliseconds from exec to listen.
 CONNECT_WAITS = (0.1, 0.3)
 
+#: Seconds within which an agent that is there accepts: the address of a pod that is gone may give no answer at all, and
+#: what is to be done there may have days.
+CONNECT_SECONDS = 10.0
+
 #: A command may be silent for hours, and a node that died says nothing either: found out after 30 + 3 * 10 s.
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
@@ -258,6 +262,7 @@ def _dial(peer: Peer, operation: str, deadline: Deadline) -> socket.socket:
     """One try over every address of the host, each with its share of the time that is left."""
     if peer.dial is not None:
         return peer.dial(deadline)
+    deadline = Deadline(min(deadline.remaining(), CONNECT_SECONDS), deadline.clock, cancellation=deadline.cancellation)
     addresses = _resolve(peer, operation, deadline)
     failure: OSError = OSError("the name has no address")
     for index, (family, address) in enumerate(addresses):

@@ -14,7 +14,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline imp
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import GoneError, InputError
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import ObjectRef
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import GuestUnreachableError
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import GuestTimeoutError, GuestUnreachableError
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection_link import HEARD_SECONDS, ReplacedError
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection_memory import Memory
 
@@ -52,6 +52,28 @@ def test_an_agent_is_asked_before_work_is_sent_only_when_it_was_not_heard_from_f
     clock.sleep(HEARD_SECONDS)
     link.call(lambda one: say(one, "three"))
     assert len(greetings) == 2
+
+
+def test_an_address_that_gave_no_answer_is_not_asked_again_before_it_is_looked_for(
+    lab: Lab, agent: RunningAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = lab.link()
+    link.open()
+    asked = lab.asked
+    seen: list[int] = []
+    ask = Agent.healthz
+    monkeypatch.setattr(Agent, "healthz", lambda one, deadline: seen.append(lab.asked) or ask(one, deadline))
+    answers = iter([GuestTimeoutError("no answer", stage="connect"), None])
+
+    def work(one: Agent) -> bytes:
+        failure = next(answers)
+        if failure is not None:
+            raise failure
+        return say(one, "there")
+
+    assert link.call(work) == b"there\n"
+    assert seen != []
+    assert seen[0] > asked, "the API server was asked first"
 
 
 def test_what_the_processes_share_is_for_their_user_alone_and_shows_no_token_in_its_names(
