@@ -161,9 +161,10 @@ class Link:
     def _refuse_other_pod(self, known: Location | None, latest: Location) -> None:
         if known is None or known.token == latest.token or self._target.follow:
             return
+        another = "another one of that name" if latest.pod == known.pod else f"another one ({latest.pod})"
         raise ReplacedError(
-            f"Pod {known.namespace}/{known.pod}, which this run used for {self._target}, is gone; another "
-            f"one ({latest.pod}) stands in its place. What the first had in memory, /tmp and its processes is lost.",
+            f"Pod {known.namespace}/{known.pod}, which this run used for {self._target}, is gone; {another} "
+            "stands in its place. What the first had in memory, /tmp and its processes is lost.",
             object=f"Pod {known.namespace}/{known.pod}",
             next_step="If that is well, set ansible_sandbox_follow: true, or go on after meta: reset_connection.",
         )

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.answers import error_from_answer
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import GoneError
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rules import (
     CILIUM,
     CLAIMANT,
@@ -70,6 +71,15 @@ def test_refusal_names_the_option_that_grants_what_is_missing(verb: str, resourc
     body = json.dumps({"kind": "Status", "reason": "Forbidden", "message": said}).encode()
     error = error_from_answer("GET", "/path", "an object", 403, {}, body, datetime.datetime.now(datetime.UTC))
     assert step in str(error.next_step)
+
+
+def test_namespace_that_is_not_there_says_what_to_do() -> None:
+    details = {"name": "nowhere", "kind": "namespaces"}
+    body = json.dumps({"kind": "Status", "reason": "NotFound", "details": details}).encode()
+    path = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/nowhere/sandboxclaims"
+    error = error_from_answer("POST", path, "an object", 404, {}, body, datetime.datetime.now(datetime.UTC))
+    assert type(error) is GoneError
+    assert "Create the namespace" in str(error.next_step)
 
 
 def test_every_option_that_a_refusal_may_name_is_one_of_the_role() -> None:

@@ -108,6 +108,8 @@ def _class_of(status: int, path: str, document: dict[str, t.Any]) -> type[ApiErr
 def _next_step(kind: type[ApiError], status: int, document: dict[str, t.Any]) -> str | None:
     if kind is NotServedError:
         return "The agent-sandbox CRDs are not served here: install the controller, or check the context."
+    if status == 404 and (document.get("details") or {}).get("kind") == "namespaces":
+        return "Create the namespace (role namzu.sandbox.namespace), name another, or check the context."
     if status == 403:
         missing = _MISSING.search(str(document.get("message")))
         return _grant(missing["verb"], missing["resource"]) if missing else _grant()

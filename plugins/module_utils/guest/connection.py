@@ -251,7 +251,8 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
     if isinstance(failure, socket.gaierror):
         next_step = (
             "This machine does not know the names of the cluster's services: run where the cluster's DNS answers, or "
-            "set agent.address to pod_ip (with a route to the pods) or port_forward (without one)."
+            "set agent.address (of a host: ansible_sandbox_agent_address) to pod_ip (with a route to the pods) or "
+            "port_forward (without one)."
         )
     raise GuestUnreachableError(
         f"{operation} at {peer.name}: could not connect ({words(failure)}).", object=peer.name, next_step=next_step
