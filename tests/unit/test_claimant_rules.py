@@ -78,7 +78,7 @@ def test_namespace_that_is_not_there_says_what_to_do() -> None:
     body = json.dumps({"kind": "Status", "reason": "NotFound", "details": details}).encode()
     path = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/nowhere/sandboxclaims"
     error = error_from_answer("POST", path, "an object", 404, {}, body, datetime.datetime.now(datetime.UTC))
-    assert type(error) is GoneError
+    assert error.__class__ is GoneError
     assert "Create the namespace" in str(error.next_step)
 
 
