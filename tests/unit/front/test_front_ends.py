@@ -226,11 +226,12 @@ def wired(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         release = {"namzu.sandbox.sandbox": {"name": "nobody", "namespace": "team-a", "state": "absent"}}
         agent = {"agent": present(cluster)["agent"]}
         apart = {"group/namzu.sandbox.sandbox": options, "group/namzu.sandbox.agent": agent}
+        acquire = {"namzu.sandbox.sandbox": {"name": "by-defaults", "warm_pool": POOL}}
         environment = {"K8S_AUTH_HOST": options["host"], "K8S_AUTH_API_KEY": options["api_key"]}
         tasks = {
             "all": {**release, "module_defaults": {"group/namzu.sandbox.all": options}},
             "sandbox": {**release, "module_defaults": {"group/namzu.sandbox.sandbox": options}},
-            "agent for those that take it": {"namzu.sandbox.sandbox": {"warm_pool": POOL}, "module_defaults": apart},
+            "agent for those that take it": {**acquire, "module_defaults": apart},
             "agent for those that take none": {"namzu.sandbox.sandbox_info": {}, "module_defaults": apart},
             "environment": {**release, "environment": environment},
             "background": {"namzu.sandbox.sandbox": present(cluster, name=NAME), "async": 60, "poll": 1},
@@ -252,4 +253,4 @@ def test_address_of_the_agent_reaches_the_verbs_that_take_it(wired: Wired) -> No
 def test_task_in_the_background_runs_as_a_module(wired: Wired) -> None:
     assert wired.results["background"]["finished"]
     assert wired.results["background"]["sandbox"]["name"] == NAME
-    assert NAME in wired.claims
+    assert sorted(wired.claims) == sorted([NAME, "by-defaults"])
