@@ -77,14 +77,12 @@ class Link:
         """
         deadline = Deadline(self._target.connect_timeout, self._clock)
         known = self._memory.read()
-        location = known if known and not self._silent else self._locate(deadline)
-        self._refuse_other_pod(known, location)
+        location = known if known and not self._silent else self._look_anew(known, deadline)
         try:
             agent = self._greet(location, Deadline(deadline.remaining() * FIRST_SHARE, self._clock))
         except _ELSEWHERE:
-            latest = self._locate(deadline)
-            self._refuse_other_pod(known, latest)
-            location, agent = latest, self._greet(latest, deadline)
+            location = self._look_anew(known, deadline)
+            agent = self._greet(location, deadline)
         self._remember(known, location)
         self._agent, self._heard, self._silent = agent, self._clock.monotonic(), False
         return agent
@@ -123,6 +121,11 @@ class Link:
 
         pod = POD.ref(location.namespace, location.pod)
         return lambda deadline: open_port(self._api(), pod, location.port, deadline)
+
+    def _look_anew(self, known: Location | None, deadline: Deadline) -> Location:
+        latest = self._locate(deadline)
+        self._refuse_other_pod(known, latest)
+        return latest
 
     def _locate(self, deadline: Deadline) -> Location:
         from ..module_utils.lifecycle.address import locate

@@ -111,18 +111,22 @@ def _next_step(kind: type[ApiError], status: int, document: dict[str, t.Any]) ->
     if status == 404 and (document.get("details") or {}).get("kind") == "namespaces":
         return "Create the namespace (role namzu.sandbox.namespace), name another, or check the context."
     if status == 403:
-        missing = _MISSING.search(str(document.get("message")))
-        return _grant(missing["verb"], missing["resource"]) if missing else _grant()
+        return _missing_right(str(document.get("message")))
     return EXPIRED if status == 401 else None
 
 
-def _grant(verb: str | None = None, resource: str | None = None) -> str:
-    """What to do about a right that is missing, and which option of role ``claimant`` gives it."""
+def _missing_right(message: str) -> str:
     # Loaded when it is needed: most runs are allowed what they do.
     from .rules import options_for
 
-    options = None if verb is None or resource is None else options_for(verb, resource)
-    if options is None:
+    missing = _MISSING.search(message)
+    options = options_for(missing["verb"], missing["resource"]) if missing else None
+    if missing is None or options is None:
         return f"Grant the missing rule to {_WHOM} (role namzu.sandbox.claimant has what is needed)."
+    return grant(f"{missing['verb']} on {missing['resource']}", options)
+
+
+def grant(what: str, options: t.Sequence[str]) -> str:
+    """What to do about a right that is missing, and which option of role ``claimant`` gives it."""
     with_option = f" with {' or '.join(options)}" if options else ""
-    return f"Grant {verb} on {resource} to {_WHOM}: role namzu.sandbox.claimant does{with_option}."
+    return f"Grant {what} to {_WHOM}: role namzu.sandbox.claimant does{with_option}."

@@ -19,17 +19,12 @@ import typing as t
 import urllib.parse
 
 from .access import Access
-from .answers import EXPIRED
+from .answers import EXPIRED, grant
 from .client import Client
 from .deadline import Deadline
 from .errors import ApiTimeoutError, ApiUnreachableError, CredentialError, GoneError, MissingDependencyError
 from .resources import ObjectRef
 from .transport import ssl_context
-
-_GRANT = (
-    "Grant create and get on pods/portforward to this user or service account: role namzu.sandbox.claimant does with "
-    "claimant_port_forward."
-)
 
 _SUBPROTOCOL = "v4.channel.k8s.io"
 _DATA = 0
@@ -145,7 +140,8 @@ def _proxy_options(proxy: str | None) -> dict[str, t.Any]:
 def _refused(pod: ObjectRef, status: int) -> Exception:
     request = f"CONNECT {pod}/portforward: the API server answered {status}."
     if status in (401, 403):
-        return CredentialError(request, status=status, object=str(pod), next_step=EXPIRED if status == 401 else _GRANT)
+        right = grant("create and get on pods/portforward", ["claimant_port_forward"])
+        return CredentialError(request, status=status, object=str(pod), next_step=EXPIRED if status == 401 else right)
     if status in (404, 410):
         return GoneError(request, status=status, object=str(pod))
     return ApiUnreachableError(request, object=str(pod))

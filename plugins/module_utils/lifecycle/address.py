@@ -19,7 +19,7 @@ from ..guest.agent import AgentAddress
 from ..guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
 from .binding import BoundPod, bind_pod
 from .errors import AcquireError
-from .status import SUSPENDED_REASON, bound_sandbox, is_ready, refuse_decided
+from .status import SUSPENDED_REASON, bound_sandbox, refuse_decided
 
 if t.TYPE_CHECKING:
     from .request import AddressMode
@@ -69,7 +69,7 @@ def locate(client: Client, namespace: str, name: str, *, port: int, mode: Addres
         error.next_step = error.next_step or _NOT_HELD
         raise
     refuse_decided(body, ref)
-    sandbox = bound_sandbox(body) if ref.kind is CLAIM else (name if is_ready(body) else None)
+    sandbox = bound_sandbox(body, ref)
     if sandbox is None:
         raise unbound(ref, body)
     pod = bind_pod(client, namespace, sandbox, deadline, labels={}, need_ip=mode == "pod_ip")

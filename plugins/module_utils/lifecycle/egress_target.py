@@ -13,7 +13,7 @@ from . import claim as claims
 from . import direct
 from .egress_policy import own_policy
 from .matching import life_differences
-from .status import bound_sandbox, is_ready, refuse_decided
+from .status import bound_sandbox, refuse_decided
 
 
 class EgressTargetError(SandboxError):
@@ -64,8 +64,7 @@ def holder_of(ref: ObjectRef, body: Body, uid: str | None, now: datetime.datetim
     if policy is None:
         step = "Acquire one with per_sandbox_egress; a pod is labelled when it is claimed, and not later."
         raise _unfit(ref, "unlabelled", "it was acquired without per_sandbox_egress", step)
-    own = ref.name if is_ready(body) else None
-    return Holder(ref, str(body["metadata"]["uid"]), policy, bound_sandbox(body) if ref.kind is CLAIM else own)
+    return Holder(ref, str(body["metadata"]["uid"]), policy, bound_sandbox(body, ref))
 
 
 def refuse_another(ref: ObjectRef, body: Body, uid: str | None) -> None:

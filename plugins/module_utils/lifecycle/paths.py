@@ -66,7 +66,7 @@ class WarmPath:
         return status.named_sandbox(body)
 
     def bound(self, body: Body) -> str | None:
-        return status.bound_sandbox(body)
+        return status.bound_sandbox(body, self.ref)
 
     def refuse_decided(self, body: Body) -> None:
         status.refuse_decided(body, self.ref)
@@ -99,7 +99,7 @@ class DirectPath:
         return self.ref.name
 
     def bound(self, body: Body) -> str | None:
-        return self.ref.name if status.is_ready(body) else None
+        return status.bound_sandbox(body, self.ref)
 
     def refuse_decided(self, body: Body) -> None:
         status.refuse_decided(body, self.ref)

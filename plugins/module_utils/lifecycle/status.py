@@ -8,7 +8,7 @@ nothing of how one is made.
 
 from __future__ import annotations
 
-from ..cluster.resources import Body, ObjectRef, condition
+from ..cluster.resources import CLAIM, Body, ObjectRef, condition
 from .errors import AcquireError
 
 #: Ready reasons with which the controller has decided; every other one is a delay. Measured on agent-sandbox v0.5.6 by
@@ -43,16 +43,16 @@ _NEXT_STEPS = {
 }
 
 
-def is_ready(sandbox: Body) -> bool:
-    """Whether its pod runs and is ready."""
-    return bool(condition(sandbox, "Ready").get("status") == "True")
+def is_ready(body: Body) -> bool:
+    """Whether a claim or Sandbox says that its pod runs and is ready."""
+    return bool(condition(body, "Ready").get("status") == "True")
 
 
-def bound_sandbox(claim: Body) -> str | None:
-    """The name of the Sandbox that a Ready claim is bound to, or None while it is not Ready."""
-    if condition(claim, "Ready").get("status") != "True":
+def bound_sandbox(body: Body, ref: ObjectRef) -> str | None:
+    """The Sandbox of a claim, or a direct Sandbox itself, by name; None while it is not Ready."""
+    if not is_ready(body):
         return None
-    return named_sandbox(claim)
+    return named_sandbox(body) if ref.kind is CLAIM else ref.name
 
 
 def named_sandbox(claim: Body) -> str | None:

@@ -119,7 +119,7 @@ def test_claim_without_an_expiry_has_none(body: Body) -> None:
     ],
 )
 def test_claim_is_bound_only_when_it_is_ready_and_names_its_sandbox(claim: Body, sandbox: str | None) -> None:
-    assert bound_sandbox(claim) == sandbox
+    assert bound_sandbox(claim, REF) == sandbox
 
 
 @pytest.mark.parametrize("reason", sorted(TERMINAL_REASONS | EXPIRED_REASONS))
