@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import pathlib
 import typing as t
 
 import pytest
@@ -22,13 +23,13 @@ from .playing import access
 Task = t.Callable[..., dict[str, t.Any]]
 
 
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[RunningAgent]:
-    with running_agent(workspace=tmp_path_factory.mktemp("workspace"), token=POD_UID) as started:
+@pytest.fixture
+def agent(tmp_path: pathlib.Path) -> t.Iterator[RunningAgent]:
+    with running_agent(workspace=tmp_path, token=POD_UID) as started:
         yield started
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def task(agent: RunningAgent) -> t.Iterator[Task]:
     """Runs the verb on an acquired sandbox."""
     with FakeCluster() as cluster:
@@ -60,7 +61,8 @@ def test_a_command_goes_on_and_is_followed_from_where_it_was_left(task: Task, ag
 
 def test_a_command_that_everything_in_the_pod_ended_with_is_told_apart(task: Task, agent: RunningAgent) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        running = thread.submit(task, command="echo up; touch up; sleep 1000")
+        # One process: a shell that waits for a child ends by itself when the child is stopped first.
+        running = thread.submit(task, command="echo up; : > up; exec sleep 1000")
         eventually((agent.workspace / "up").exists)
         quiesce(agent.client, deadline=within(), grace=0.2)
         end = running.result()

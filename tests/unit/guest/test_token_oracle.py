@@ -59,6 +59,15 @@ def attempt(port: int, frame: bytes) -> tuple[float, bytes]:
 
 
 def told_apart(port: int) -> tuple[set[bytes], list[str]]:
+    """All answers to all guesses, and the guesses that stand apart twice: a moment of the machine does so once."""
+    answers, apart = measured(port)
+    if apart:
+        more, again = measured(port)
+        answers, apart = answers | more, [name for name in apart if name in again]
+    return answers, apart
+
+
+def measured(port: int) -> tuple[set[bytes], list[str]]:
     """All answers to all guesses, and the guesses whose usual time is not within the middle half of the others'."""
     frames = {name: request(guess) for name, guess in GUESSES.items()}
     assert len({len(frame) for frame in frames.values()}) == 1
@@ -94,10 +103,11 @@ def test_every_guess_gets_the_same_bytes_in_the_same_time(agent: RunningAgent) -
 
 
 def test_an_agent_that_looks_at_one_guess_for_longer_is_found_out(tmp_path: pathlib.Path) -> None:
+    """It looks for longer than six busy programs on two processors delay an answer; of 1 ms nothing is seen there."""
     patch = """
 import server, time
 def slow(given, own, real=server.compare_digest):
-    if len(given) == len(own) and given[:-1] == own[:-1]: time.sleep(0.001)
+    if len(given) == len(own) and given[:-1] == own[:-1]: time.sleep(0.02)
     return real(given, own)
 server.compare_digest = slow
 """
