@@ -95,12 +95,30 @@ def test_a_quota_on_claims_is_quota_too(fail, make, kube, namespace, image):
 
 
 @both_paths
-@pytest.mark.parametrize(("code", "condition"), [(0, "PodSucceeded"), (1, "PodFailed")])
+@pytest.mark.parametrize(("code", "condition"), [(0, "PodSucceeded"), (7, "PodFailed")])
 def test_a_container_that_ends_is_told_apart_by_how_it_ended(fail, make, image, path, code, condition):
     probe = {"tcpSocket": {"port": 1024}, "periodSeconds": 1}
     make({"image": image, "command": ["sh", "-c", f"exit {code}"], "readinessProbe": probe})
     result = fail(**{path: "made"})
     assert (result["reason"], result["controller_reason"]) == ("not-ready", condition)
+    assert f"container agent ended with exit code {code}" in result["msg"]
+
+
+@both_paths
+@pytest.mark.parametrize(
+    ("probe", "reason"),
+    [
+        ({"readinessProbe": {"tcpSocket": {"port": 1024}, "periodSeconds": 1}}, "not-ready"),
+        # Without one the pod is ready for the moment that its container runs.
+        ({}, "agent-unreachable"),
+    ],
+    ids=["probe", "no-probe"],
+)
+def test_a_container_that_ends_again_and_again_says_how(fail, make, image, path, probe, reason):
+    make({"image": image, "command": ["sh", "-c", "exit 7"], **probe}, restartPolicy="Always")
+    result = fail(**{path: "made"})
+    assert (result["reason"], result["retryable"]) == (reason, True)
+    assert "container agent ended with exit code 7 (Error)" in result["msg"]
 
 
 def test_a_pool_whose_template_is_missing_is_the_controllers_decision(fail, kube, namespace):

@@ -14,11 +14,13 @@ from ..cluster.resources import EGRESS_LABEL, Body, ObjectRef
 from ..cluster.shared_watch import SharedWatch
 from ..cluster.watch import follow
 from ..guest.agent import Agent
+from ..guest.errors import GuestUnreachableError
 from ..guest.privileges import Privileges, probe_privileges
 from .address import Bound, agent_address, reach
 from .binding import bind_pod
-from .diagnosis import explain, not_ready
+from .diagnosis import add_ending, explain, not_ready
 from .egress_policy import own_policy
+from .errors import AcquireError
 from .late import until_template
 from .network_probe import places_near, probe_network
 from .ownership import OwnedObject
@@ -132,7 +134,8 @@ class Acquire:
     def _wait_until_bound(self, body: Body) -> tuple[Body, str]:
         latest = body
         for latest in self._states(body):
-            self.path.refuse_decided(latest)
+            with self._endings_said(self.path.named(latest)):
+                self.path.refuse_decided(latest)
             sandbox = self.path.bound(latest)
             if sandbox is not None:
                 return latest, sandbox
@@ -180,7 +183,17 @@ class Acquire:
 
         seconds = min(self.request.ready_timeout, PROBE_SECONDS)
         clock = Deadline(seconds, self.client.clock, cancellation=self.deadline.cancellation)
-        return reach(bound, lambda: self._bind(sandbox), probe, clock, self.deadline)
+        with self._endings_said(sandbox):
+            return reach(bound, lambda: self._bind(sandbox), probe, clock, self.deadline)
+
+    @contextlib.contextmanager
+    def _endings_said(self, sandbox: str | None) -> t.Iterator[None]:
+        """A failure within it says how the pod's containers ended, while the pod is still there to be asked."""
+        try:
+            yield
+        except (AcquireError, GuestUnreachableError) as error:
+            add_ending(error, self.client, self.request.namespace, sandbox, self.deadline)
+            raise
 
     def _prove_planned(self) -> None:
         """Refuse a boundary that will not hold before anything is made, where the pod is known by then."""

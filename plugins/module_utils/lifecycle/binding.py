@@ -17,7 +17,8 @@ from .errors import AcquireError
 #: Seconds between two looks at a pod that lacks its address or a label yet.
 POLL = 0.05
 
-_FINAL_PHASES = ("Succeeded", "Failed")
+#: Phases of a pod that has ended and is not started again.
+FINAL_PHASES = ("Succeeded", "Failed")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _live_pod_by_selector(client: Client, namespace: str, sandbox: str, deadline
 
 
 def _is_live(pod: Body) -> bool:
-    finished = (pod.get("status") or {}).get("phase") in _FINAL_PHASES
+    finished = (pod.get("status") or {}).get("phase") in FINAL_PHASES
     return bool(pod.get("metadata", {}).get("uid")) and not finished and not pod["metadata"].get("deletionTimestamp")
 
 

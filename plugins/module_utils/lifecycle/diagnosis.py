@@ -10,8 +10,9 @@ from ..cluster.client import Client
 from ..cluster.deadline import Cancellation, Deadline
 from ..cluster.errors import ApiUnreachableError, CredentialError, SandboxError, UnavailableError
 from ..cluster.resources import POD, Body, ObjectRef, condition
+from .binding import FINAL_PHASES
 from .errors import AcquireError
-from .status import named_sandbox
+from .status import ENDED_STEP, named_sandbox
 
 #: Seconds for the one read that asks the pod; it must not hold up the failure that it explains.
 DIAGNOSIS_SECONDS = 1.0
@@ -63,7 +64,7 @@ class Complaint:
     """What a pod says about why it does not run.
 
     Attributes:
-        reason: ``capacity`` or ``image-pull``.
+        reason: ``capacity``, ``image-pull``, or ``not-ready`` for a container that ended.
         words: the scheduler's or the kubelet's, for people.
         retryable: whether waiting may help.
         next_step: what a person can do.
@@ -82,13 +83,39 @@ def pod_complaint(pod: Body) -> Complaint | None:
         words = f"its pod cannot be scheduled: {scheduled.get('message')}"
         return Complaint("capacity", words, True, "Free or add nodes, or lower the template's requests.")
     status = pod.get("status") or {}
-    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    for container in containers:
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in IMAGE_REASONS:
             words = f"the image {container.get('image')} cannot be pulled: {waiting.get('message')}"
             step = "Correct the template's image, or make it available to the node."
             return Complaint("image-pull", words, False, step)
+    endings = "; ".join(words for words in map(_ending, containers) if words)
+    if endings:
+        return Complaint("not-ready", endings, status.get("phase") not in FINAL_PHASES, ENDED_STEP)
     return None
+
+
+def _ending(container: Body) -> str:
+    """How a container that is not ready ended, now or the last time; nothing for one that has never ended."""
+    state = container.get("state") or {}
+    ended = state.get("terminated") or (container.get("lastState") or {}).get("terminated")
+    if not ended or container.get("ready"):
+        return ""
+    why = ": ".join(str(ended[said]) for said in ("reason", "message") if ended.get(said))
+    restarts = container.get("restartCount") or 0
+    return (
+        f"its container {container.get('name')} ended with exit code {ended.get('exitCode')}"
+        + (f" ({why.strip()})" if why else "")
+        + (f", restarted {restarts} times" if restarts else "")
+    )
+
+
+def add_ending(error: SandboxError, client: Client, namespace: str, sandbox: str | None, deadline: Deadline) -> None:
+    """Let a failure that an ended container explains say how the container ended."""
+    said = _ask_pod(client, namespace, sandbox, deadline.cancellation)
+    if said is not None:
+        error.message = f"{error.message} Its pod: {said.words}."
 
 
 def _ask_pod(client: Client, namespace: str, sandbox: str | None, cancellation: Cancellation) -> Complaint | None:

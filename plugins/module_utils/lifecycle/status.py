@@ -33,6 +33,9 @@ DEAD_REASONS = {
     "MultiplePods": "more than one pod claims to be its",
 }
 
+#: What to do about a container that ended.
+ENDED_STEP = "Look at the log of its pod, and at the command in the template."
+
 _NEXT_STEPS = {
     "WarmPoolNotFound": "Create the SandboxWarmPool (role namzu.sandbox.warm_pool), or name another in warm_pool.",
     "TemplateNotFound": "Create the SandboxTemplate that the pool names (role namzu.sandbox.template).",
@@ -81,7 +84,7 @@ def refuse_decided(body: Body, ref: ObjectRef) -> None:
         return
     if reason in DEAD_REASONS:
         text, kind = f"{ref} cannot be used: {DEAD_REASONS[reason]} ({reason}: {words}).", "not-ready"
-        step = "Look at the log of its pod, and at the command in the template."
+        step = ENDED_STEP
     elif is_rejected(ready) or reason in EXPIRED_REASONS:
         text, kind = f"The controller refused {ref} with {reason}: {words}.", "claim-rejected"
         step = _NEXT_STEPS.get(reason, "Release it, then acquire again.")

@@ -15,12 +15,12 @@ from ..cluster.resources import POD, Body, ObjectRef
 from ..lifecycle import direct
 from ..lifecycle.acquire import Acquire
 from ..lifecycle.address import Bound
+from ..lifecycle.binding import FINAL_PHASES
 from ..lifecycle.paths import DirectPath
 from ..lifecycle.request import Verdict
 from ..lifecycle.verification import Verification
 from .body import has_ended, is_settled
 from .request import WorkspaceRequest
-from .suspending import FINAL_PHASES
 
 
 class WorkspacePath(DirectPath):

@@ -12,6 +12,7 @@ from ..cluster.resources import POD, Body, ObjectRef
 from ..cluster.retry import LONGEST_WAIT, pause
 from ..guest.quiescence import FlushReport, QuiesceReport
 from ..lifecycle import direct
+from ..lifecycle.binding import FINAL_PHASES
 from .body import lags, refuse_mismatch, refuse_other, refuse_stranger, template_hash, template_of
 from .disks import read_disks, refuse_vanishing
 from .errors import WorkspaceNotFoundError, WorkspaceSuspendTimeoutError
@@ -19,9 +20,6 @@ from .fencing import SUSPENDED, Change, Fence, mode_of, stored_epoch
 from .naming import TEMPLATE_HASH_ANNOTATION
 from .request import Suspended, SuspendRequest, WorkspaceRequest
 from .settling import flush, quiesce, running_guest
-
-#: Phases of a pod whose programs have ended.
-FINAL_PHASES = ("Succeeded", "Failed")
 
 
 def suspend_workspace(

@@ -68,6 +68,8 @@ def diagnosis(reader: PodReader, body: Body) -> AcquireError:
         ("unschedulable", "capacity", True, "3 Insufficient cpu"),
         ("err-image-pull", "image-pull", False, "registry.example/missing:1"),
         ("init-image-pull-backoff", "image-pull", False, "registry.example/missing:2"),
+        ("crash-loop", "not-ready", True, "container sandbox ended with exit code 137 (OOMKilled), restarted 3 times"),
+        ("ended-init", "not-ready", False, 'prepare ended with exit code 2 (StartError: exec: "prepare": executable'),
         ("starting", "not-ready", True, "Pod is not ready"),
         ("without-status", "not-ready", True, "Pod is not ready"),
     ],
