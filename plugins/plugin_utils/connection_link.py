@@ -123,9 +123,25 @@ class Link:
         return lambda deadline: open_port(self._api(), pod, location.port, deadline)
 
     def _look_anew(self, known: Location | None, deadline: Deadline) -> Location:
+        if known is not None and not self._target.follow:
+            self._refuse_ended_pod(known, deadline)
         latest = self._locate(deadline)
         self._refuse_other_pod(known, latest)
         return latest
+
+    def _refuse_ended_pod(self, known: Location, deadline: Deadline) -> None:
+        """Before it is looked for: of a pod on its way out the controller may say that its container ended itself."""
+        from ..module_utils.cluster.reading import read
+        from ..module_utils.cluster.resources import POD
+
+        try:
+            metadata = read(self._api(), POD.ref(known.namespace, known.pod), deadline)["metadata"]
+        except GoneError:
+            raise self._replaced(known, "is gone") from None
+        if metadata["uid"] != known.token:
+            raise self._replaced(known, "is gone; another one of that name stands in its place")
+        if metadata.get("deletionTimestamp"):
+            raise self._replaced(known, "is being deleted")
 
     def _locate(self, deadline: Deadline) -> Location:
         from ..module_utils.lifecycle.address import locate
@@ -165,11 +181,14 @@ class Link:
         if known is None or known.token == latest.token or self._target.follow:
             return
         another = "another one of that name" if latest.pod == known.pod else f"another one ({latest.pod})"
-        raise ReplacedError(
-            f"Pod {known.namespace}/{known.pod}, which this run used for {self._target}, is gone; {another} "
-            "stands in its place. What the first had in memory, /tmp and its processes is lost.",
+        raise self._replaced(known, f"is gone; {another} stands in its place")
+
+    def _replaced(self, known: Location, what: str) -> ReplacedError:
+        return ReplacedError(
+            f"Pod {known.namespace}/{known.pod}, which this run used for {self._target}, {what}. "
+            "What it had in memory, /tmp and its processes is lost.",
             object=f"Pod {known.namespace}/{known.pod}",
-            next_step="If that is well, set ansible_sandbox_follow: true, or go on after meta: reset_connection.",
+            next_step="If another will do, set ansible_sandbox_follow: true, or go on after meta: reset_connection.",
         )
 
 

@@ -74,7 +74,7 @@ def test_order_is_the_same_however_many_are_read_at_once(policed: FakeCluster, c
 
 
 def test_kind_that_is_not_served_has_no_objects(cluster: FakeCluster, client: Client) -> None:
-    live = read(client, evidence=False)
+    live = read(client, evidence=False, threads=1)
     assert (names(live), live.unread) == ({"NetworkPolicy": ["closed"]}, ())
     assert cluster.plan.received() == [LIST_POLICIES, GROUP]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import socket
 import stat
+import time
 
 import pytest
 
@@ -21,7 +22,7 @@ from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection_memory im
 from ...faults.fake.agent import POD_UID
 from ...faults.fake.clock import SkippingClock
 from ..guest.running_agent import RunningAgent
-from .conftest import NEXT_POD_UID, Lab
+from .conftest import NAME, NEXT_POD_UID, Lab
 
 
 def say(agent: Agent, word: str) -> bytes:
@@ -114,6 +115,25 @@ def test_a_pod_that_is_replaced_within_one_process_is_refused_too(lab: Lab) -> N
     lab.replace_pod()
     with lab.agent(NEXT_POD_UID), pytest.raises(ReplacedError):
         link.call(lambda one: say(one, "in vain"))
+
+
+@pytest.mark.parametrize("said", [{}, {"status": "False", "reason": "PodSucceeded", "message": "ended"}])
+def test_a_pod_that_is_being_deleted_is_told_at_once_and_as_that(lab: Lab, said: dict[str, str]) -> None:
+    """Its agent ends with it, which the controller may tell as the container's own end, or not have told yet."""
+    link = lab.link()
+    with lab.agent(POD_UID):
+        link.open()
+    store, pod = lab.cluster.store, lab.cluster.key("pods", lab.pod)
+    leaving = store.get(pod)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:00Z"
+    store.replace(pod, leaving)
+    if said:
+        store.patch(lab.cluster.key("sandboxclaims", NAME), {"status": {"conditions": [{"type": "Ready", **said}]}})
+    began = time.monotonic()
+    with pytest.raises(ReplacedError, match="is being deleted") as caught:
+        link.call(lambda one: say(one, "in vain"))
+    assert time.monotonic() - began < 10.0, "not connect_timeout, in which no other pod would be taken either"
+    assert caught.value.object == f"Pod team-a/{lab.pod}"
 
 
 def test_a_refused_pod_is_refused_again(lab: Lab) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import threading
 import typing as t
 
@@ -20,9 +21,9 @@ def kind_of(call: t.Callable[[], object]) -> str:
     return caught.value.kind
 
 
-@pytest.fixture(scope="module")
-def rooted(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[RunningAgent]:
-    folder = tmp_path_factory.mktemp("roots")
+@pytest.fixture
+def rooted(tmp_path: pathlib.Path) -> t.Iterator[RunningAgent]:
+    folder = tmp_path
     for name in ("one", "two", "secret"):
         (folder / name).mkdir()
     (folder / "secret" / "file").write_text("secret", encoding="utf-8")

@@ -72,6 +72,22 @@ def test_a_background_program_outlives_the_connection_and_is_found_by_its_name(s
     assert not sessions.kill("server", deadline=within())
 
 
+def test_who_has_been_told_the_end_follows_no_more(tmp_path: pathlib.Path) -> None:
+    patch = """
+import program, time
+def slowly(self, bell, real=program.Program.unfollow):
+    time.sleep(0.2)
+    real(self, bell)
+program.Program.unfollow = slowly
+"""
+    with running_agent(workspace=tmp_path, patch=patch) as slow:
+        sessions = Sessions(slow.client)
+        key = sessions.start(["true"], deadline=within()).id
+        with sessions.attach(key, deadline=within()) as attached:
+            to_the_end(attached)
+        assert sessions.read(key, deadline=within()).session.attached == 0
+
+
 def test_a_name_is_unique_among_what_runs(sessions: Sessions) -> None:
     first = sessions.start(["sleep", "1000"], name="one", deadline=within())
     assert kind_of(lambda: sessions.start(["true"], name="one", deadline=within())) == "exists"

@@ -74,7 +74,7 @@ def show(program: Program, stream: Stream, offset: int, holds: bool = False) -> 
         bell, ringer = descriptors.alarm()
         program.follow(ringer, holds)
         try:
-            Showing(program, stream, offset, bell).run()
+            Showing(program, stream, offset, bell, ringer).run()
         finally:
             program.unfollow(ringer)
     finally:
@@ -84,11 +84,12 @@ def show(program: Program, stream: Stream, offset: int, holds: bool = False) -> 
 class Showing:
     """The loop of one client."""
 
-    def __init__(self, program: Program, stream: Stream, offset: int, bell: int) -> None:
+    def __init__(self, program: Program, stream: Stream, offset: int, bell: int, ringer: int) -> None:
         self._program = program
         self._stream = stream
         self._offset = offset
         self._bell = bell
+        self._ringer = ringer
         self._watch = Watch()
         self._said = False
 
@@ -120,6 +121,8 @@ class Showing:
                 return
             else:
                 self._said = True
+                # Before it can know: who asks then how many follow is not one of them.
+                self._program.unfollow(self._ringer)
                 self._stream.send(encode_event({"end": end}) + END_OF_STREAM)
 
     def _take(self, frame: bytes | None) -> None:
