@@ -108,6 +108,8 @@ def _class_of(status: int, path: str, document: dict[str, t.Any]) -> type[ApiErr
 def _next_step(kind: type[ApiError], status: int, document: dict[str, t.Any]) -> str | None:
     if kind is NotServedError:
         return "The agent-sandbox CRDs are not served here: install the controller, or check the context."
+    if status <= 400 and not document:
+        return "That is no answer of Kubernetes: check the address (http:// or https://?), and what stands before it."
     if status == 404 and (document.get("details") or {}).get("kind") == "namespaces":
         return "Create the namespace (role namzu.sandbox.namespace), name another, or check the context."
     if status == 403:

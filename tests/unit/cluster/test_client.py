@@ -92,6 +92,15 @@ def test_error_without_a_status_object_quotes_the_start_of_the_body() -> None:
     assert len(str(error)) < 400
 
 
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(302, b""), (307, b"<html>Log in</html>"), (400, b"Client sent an HTTP request to an HTTPS server.\n")],
+)
+def test_answer_that_is_not_of_an_api_server_says_where_to_look(status: int, body: bytes) -> None:
+    assert "https://" in str(failure_of(answer(status, body)).next_step)
+    assert failure_of(answer(status, status_object(status, "Because", "some words"))).next_step is None
+
+
 def test_kind_that_is_not_served_is_said() -> None:
     assert "CRDs are not served" in str(failure_of(answer(404, status_object(404, "NotFound", name=None))))
 
