@@ -27,12 +27,15 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors impor
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.portforward import open_port
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import POD
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent, AgentAddress
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import GuestUnreachableError
 
 from ..unit.cluster.authorities import Authority, server_context
 from .fake.websocket import BINARY, CLOSE, PING, PONG, PORT, TEXT, Peer, Server
 
 POD_REF = POD.ref("team-a", "python-1")
 TOKEN = "a-token-that-shows-nowhere"
+UID = "8f7c2f0a-3b1e-4f4e-9d0c-5a2b7c6d1e90"
 
 
 @pytest.fixture(autouse=True)
@@ -219,6 +222,27 @@ def test_what_is_an_error_ends_the_connection_without_a_word(
     with Server(fail) as server, opened(server) as connection:
         assert everything(connection) == b""
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        (f"port 1024 of {'a1' * 32}, uid {UID}: dial tcp4 127.0.0.1:1024: connection refused IPv6: no ", False),
+        (f"error copying from pod {UID}: connection reset by peer", True),
+    ],
+)
+def test_what_the_api_server_says_about_the_end_is_told_without_ids(said: str, sent: bool) -> None:
+    def fail(peer: Peer) -> None:
+        peer.accept()
+        peer.send(b"\1" + said.encode())
+        peer.at_end()
+
+    with Server(fail) as server, pytest.raises(GuestUnreachableError) as caught:
+        Agent(AgentAddress("team-a/python-1", PORT, UID, dial=lambda _limit: opened(server))).healthz(Deadline(5.0))
+    assert "connection re" in caught.value.message
+    assert (caught.value.sent, "may have been" in caught.value.message) == (sent, sent)
+    for secret in (UID, "a1" * 32):
+        assert secret not in f"{caught.value!r} {caught.value} {caught.value.fields()}"
 
 
 def test_error_channel_without_a_word_is_no_error() -> None:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import select
 import socket
 import ssl
 import threading
 import typing as t
 import urllib.parse
+import weakref
 
 from .access import Access
 from .answers import EXPIRED, grant
@@ -34,10 +36,26 @@ _CHUNK = 64 * 1024
 _IDLE_SECONDS = 2 * 86400.0
 
 
-def open_port(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> socket.socket:
+#: What an error text may name that is nobody's business: a pod's uid is its bind token.
+_IDS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}")
+_SAID = 400
+
+
+class PodSocket(socket.socket):
+    """Our end of a connection to a port of a pod.
+
+    Attributes:
+        said: what the API server said about why it ended, without ids, or nothing.
+    """
+
+    said = ""
+
+
+def open_port(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> PodSocket:
     """Connect to a port of a pod; the socket speaks with the program behind it.
 
-    Closing the socket ends the connection. A thread for each direction carries the bytes while it is open.
+    Closing the socket ends the connection. A thread for each direction carries the bytes while it is open. After the
+    end, its ``said`` is what the API server said about it.
 
     Raises:
         CredentialError: port-forwarding is not allowed to us (``create`` or ``get`` on ``pods/portforward``).
@@ -46,9 +64,18 @@ def open_port(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> 
         MissingDependencyError: websocket-client is not installed here.
     """
     remote = _dial(client, pod, port, deadline)
-    ours, theirs = socket.socketpair()
-    threading.Thread(target=_carry, args=(remote, theirs), name="namzu-port-forward", daemon=True).start()
+    near, theirs = socket.socketpair()
+    ours = PodSocket(fileno=near.detach())
+    # Whoever forgets to close it closes it all the same.
+    tell = functools.partial(_tell, weakref.ref(ours))
+    threading.Thread(target=_carry, args=(remote, theirs, tell), name="namzu-port-forward", daemon=True).start()
     return ours
+
+
+def _tell(ours: weakref.ref[PodSocket], said: bytes) -> None:
+    connection = ours()
+    if connection is not None:
+        connection.said = _IDS.sub("...", said.decode("utf-8", "replace").strip())[:_SAID]
 
 
 def _dial(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> t.Any:
@@ -147,13 +174,13 @@ def _refused(pod: ObjectRef, status: int) -> Exception:
     return ApiUnreachableError(request, object=str(pod))
 
 
-def _carry(remote: t.Any, theirs: socket.socket) -> None:
+def _carry(remote: t.Any, theirs: socket.socket, tell: t.Callable[[bytes], None]) -> None:
     """Carry bytes both ways until either side ends, then close both."""
     wire = remote.sock  # the library forgets it when the other side closes
     outward = threading.Thread(target=_to_them, args=(remote, wire, theirs), name="namzu-port-forward", daemon=True)
     outward.start()
     try:
-        _to_us(remote, theirs)
+        _to_us(remote, theirs, tell)
     finally:
         # Not the WebSocket's own close, which waits for the other side's answer.
         for end in (theirs, wire):
@@ -163,7 +190,7 @@ def _carry(remote: t.Any, theirs: socket.socket) -> None:
         wire.close()
 
 
-def _to_us(remote: t.Any, theirs: socket.socket) -> None:
+def _to_us(remote: t.Any, theirs: socket.socket, tell: t.Callable[[bytes], None]) -> None:
     import websocket
 
     introduced: set[int] = set()
@@ -178,6 +205,7 @@ def _to_us(remote: t.Any, theirs: socket.socket) -> None:
             elif channel == _DATA:
                 theirs.sendall(content)
             elif content:
+                tell(content)
                 return
 
 

@@ -41,6 +41,10 @@ _SENT = 256 * 1024
 #: Stop taking from the source of outgoing frames while this much is unsent.
 _OUTGOING_MARK = 256 * 1024
 
+#: How Go, which the API server and the kubelet are written in, says that nobody listens: nothing was sent then.
+_REFUSED = "connection refused"
+
+_NOBODY = "Look whether the pod runs and its agent listens there, and whether an ingress policy admits us."
 
 #: Makes a connected socket within a deadline.
 Dial = t.Callable[[Deadline], socket.socket]
@@ -223,9 +227,15 @@ class Connection:
             self._heard = self.deadline.clock.monotonic()
 
     def _lost(self, what: str) -> GuestError:
-        when = "in the middle of the answer" if self._answered or self._decoder.midway else "before any answer"
+        heard = self._answered or self._decoder.midway
+        when = "in the middle of the answer" if heard else "before any answer"
+        # Who carries a connection may know why it ended: the API server, of a port that it forwards.
+        said = getattr(self._socket, "said", "")
+        lost = f"{self._operation} at {self._peer.name}: {what} {when}" + (f" ({said})" if said else "")
+        if _REFUSED in said and not heard:
+            return GuestUnreachableError(f"{lost}.", object=self._peer.name, next_step=_NOBODY)
         return GuestUnreachableError(
-            f"{self._operation} at {self._peer.name}: {what} {when}; the request may have been carried out.",
+            f"{lost}; the request may have been carried out.",
             sent=True,
             object=self._peer.name,
             next_step="Look whether the pod was deleted, restarted or killed for its memory.",
@@ -247,7 +257,7 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
             break
         if wait is not None:
             deadline.sleep(wait)
-    next_step = "Look whether the pod runs and its agent listens there, and whether an ingress policy admits us."
+    next_step = _NOBODY
     if isinstance(failure, socket.gaierror):
         next_step = (
             "This machine does not know the names of the cluster's services: run where the cluster's DNS answers, or "
