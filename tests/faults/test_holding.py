@@ -20,7 +20,9 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire im
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.holding import held
 
+from ..unit.guest.running_agent import running_agent
 from . import egress_ground
+from .fake.agent import POD_UID
 from .fake.cluster import FakeCluster
 from .fake.controller import NAMESPACE, POOL
 from .fake.plan import Fault, How, status
@@ -32,7 +34,7 @@ if t.TYPE_CHECKING:
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-EXAMPLE, BLOCK, MANY, OWN_POLICY = EXAMPLES
+EXAMPLE, BLOCK, MANY, OWN_POLICY, SERVED = EXAMPLES
 
 
 class Broken(Exception):
@@ -129,6 +131,17 @@ def test_example_runs_and_leaves_nothing(cluster: FakeCluster) -> None:
     done = run(cluster, EXAMPLE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "echo hello\n", "")
     assert cluster.claims() == []
+
+
+def test_example_of_what_runs_in_a_sandbox(cluster: FakeCluster, client: Client, tmp_path: pathlib.Path) -> None:
+    acquire(client, cluster.request(name="build-1"))
+    with running_agent(workspace=tmp_path, token=POD_UID) as agent:
+        done = run(cluster, SERVED, SANDBOX_NAME="build-1", SANDBOX_PORT=str(agent.port))
+        assert agent.children() == {}
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("served 200\n")
+    assert "40 120" in done.stdout
+    assert done.stdout.endswith("ended with 3\n")
 
 
 def test_example_of_a_policy_of_its_own_sets_it_and_takes_it_away(bounded: FakeCluster, client: Client) -> None:
