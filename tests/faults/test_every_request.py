@@ -129,7 +129,7 @@ def first_failure(error: SandboxError) -> SandboxError:
     if not isinstance(error, PartialAcquireError):
         return error
     errors = [outcome.error for outcome in error.outcomes if outcome.error is not None]
-    return next(one for one in errors if one.reason == error.reason)
+    return next(one for one in errors if one.message in error.message)
 
 
 def is_of(error: SandboxError, kind: type[SandboxError]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .deadline import Deadline
-from .errors import ApiUnreachableError, UnavailableError
+from .errors import ApiUnreachableError, SandboxError, UnavailableError
 
 #: Waits between attempts in seconds: short first, as most blips are, then doubling up to the cap.
 FIRST_WAIT = 0.05
@@ -36,10 +36,15 @@ def wait_or_raise(deadline: Deadline, error: Exception, attempt: int) -> None:
     """Wait before a request is repeated.
 
     Raises:
-        The error itself, when repeating makes no sense, the deadline would pass while waiting, or it is called off.
+        The error itself, when repeating makes no sense, the deadline would pass while waiting (then it says how often
+        it was tried), or it is called off.
     """
     wait = wait_before_retry(error, attempt)
-    if wait is None or wait >= deadline.remaining():
+    if wait is None:
+        raise error
+    if wait >= deadline.remaining():
+        if attempt and isinstance(error, SandboxError):
+            error.message += f" It was tried {attempt + 1} times in {deadline.elapsed():.0f} s."
         raise error
     deadline.sleep(wait)
     if deadline.cancelled:
@@ -52,7 +57,7 @@ def retry(deadline: Deadline, call: t.Callable[[], Result]) -> Result:
     Only for requests that may be repeated (reads, deletes, patches of absolute values).
 
     Raises:
-        The last failure, unchanged.
+        The last failure.
     """
     attempt = 0
     while True:

@@ -95,10 +95,9 @@ def acquire_many(
             Acquire(client, one, path, deadline, verification, watch, turn)
             for one, path in zip(requests, paths, strict=True)
         ]
-        outcomes = _run(client, request, acquires, deadline, watch, on_failure)
-    failed = [outcome for outcome in outcomes if outcome.error is not None]
-    if failed:
-        raise _partial(outcomes, failed)
+        outcomes, first_failure = _run(client, request, acquires, deadline, watch, on_failure)
+    if first_failure is not None:
+        raise _partial(outcomes, first_failure)
     return [outcome.acquired for outcome in outcomes if outcome.acquired is not None]
 
 
@@ -139,15 +138,18 @@ def _run(
     deadline: Deadline,
     watch: SharedWatch,
     on_failure: OnFailure,
-) -> list[Outcome]:
+) -> tuple[list[Outcome], SandboxError | None]:
+    """The outcomes in order, and the error of the first that failed, from which those of others may have followed."""
+    first_failure: SandboxError | None = None
     with concurrent.futures.ThreadPoolExecutor(min(len(acquires), WAITING), "namzu-acquire") as threads:
         running: dict[concurrent.futures.Future[Outcome], Acquire] = {}
         try:
             for one in acquires:
                 running[threads.submit(_outcome, one)] = one
             for finished in concurrent.futures.as_completed(running):
-                failed = not finished.cancelled() and finished.result().error is not None
-                if failed and on_failure == "release_all":
+                error = None if finished.cancelled() else finished.result().error
+                first_failure = first_failure or error
+                if error is not None and on_failure == "release_all":
                     _call_off(running, deadline, watch)
             outcomes = {running[future]: future.result() for future in running if not future.cancelled()}
         except BaseException:
@@ -159,9 +161,9 @@ def _run(
             _give_back(client, request, done)
             raise
     ordered = [outcomes.get(one) or _not_begun(one) for one in acquires]
-    if on_failure == "release_all" and any(outcome.error for outcome in ordered):
-        return _give_back(client, request, ordered)
-    return ordered
+    if on_failure == "release_all" and first_failure is not None:
+        ordered = _give_back(client, request, ordered)
+    return ordered, first_failure
 
 
 def _outcome(one: Acquire) -> Outcome:
@@ -210,11 +212,8 @@ def _called_off(ref: ObjectRef, why: str) -> SandboxError:
     return SandboxError(f"{ref}: {why}.", reason="called-off", retryable=True, object=str(ref))
 
 
-def _partial(outcomes: list[Outcome], failed: list[Outcome]) -> PartialAcquireError:
-    causes = [one.error for one in failed if one.error is not None]
-    # What was called off followed from a failure; the failure itself is what helps.
-    first = next((error for error in causes if error.reason != "called-off"), causes[0])
-    had = len(outcomes) - len(failed)
+def _partial(outcomes: list[Outcome], first: SandboxError) -> PartialAcquireError:
+    had = sum(outcome.error is None for outcome in outcomes)
     return PartialAcquireError(
         f"{had} of {len(outcomes)} sandboxes were acquired. The first failure: {first.message}",
         outcomes,

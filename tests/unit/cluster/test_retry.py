@@ -70,6 +70,14 @@ def test_waits_double_up_to_the_longest() -> None:
     assert clock.slept == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
 
 
+def test_who_gave_up_says_how_often_and_how_long_it_tried() -> None:
+    errors = [ApiUnreachableError("nobody there.") for _ in range(20)]
+    with pytest.raises(ApiUnreachableError, match=r"^nobody there\. It was tried 7 times in 3 s\.$"):
+        retry(Deadline(4.0, StandingClock()), failing(*errors))
+    with pytest.raises(ApiUnreachableError, match=r"^nobody there\.$"):
+        retry(Deadline(0.01, StandingClock()), failing(errors[-1]))
+
+
 @pytest.mark.parametrize("error", [ApiUnreachableError("x"), ApiTimeoutError("x"), ApiAnswerError("x"), unavailable()])
 def test_what_passes_is_tried_again(error: Exception) -> None:
     assert retry(Deadline(9.0, StandingClock()), failing(error)) == "done"
