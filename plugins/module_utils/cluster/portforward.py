@@ -38,7 +38,7 @@ _IDLE_SECONDS = 2 * 86400.0
 
 #: What an error text may name that is nobody's business: a pod's uid is its bind token.
 _IDS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}")
-_SAID = 400
+_SAID = 600
 
 
 class PodSocket(socket.socket):

@@ -115,7 +115,7 @@ def add_ending(error: SandboxError, client: Client, namespace: str, sandbox: str
     """Let a failure that an ended container explains say how the container ended."""
     said = _ask_pod(client, namespace, sandbox, deadline.cancellation)
     if said is not None:
-        error.message = f"{error.message} Its pod: {said.words}."
+        error.message = f"{error.message} {said.words[0].upper()}{said.words[1:]}."
 
 
 def _ask_pod(client: Client, namespace: str, sandbox: str | None, cancellation: Cancellation) -> Complaint | None:
