@@ -10,6 +10,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import ApiUnreachableError, CredentialError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle import acquire as acquire_module
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire_many import (
     PartialAcquireError,
@@ -51,6 +52,23 @@ def test_one_that_fails_takes_all_of_this_call_back(
         acquire_many(real_time_client, cluster.request(), COUNT)
     assert (caught.value.reason, len(caught.value.outcomes)) == ("forbidden", COUNT)
     assert cluster.claims() == []
+
+
+def test_the_first_failure_is_the_one_that_came_first(
+    cluster: FakeCluster, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the one of the first in order, whose request was cut for the other's sake when its time was nearly up."""
+
+    def failing(one: acquire_module.Acquire) -> t.Any:
+        if one.path.ref.name == "build-0":
+            assert one.deadline.cancellation.called_off.wait(5.0)
+            one.deadline.clock.sleep(one.deadline.seconds)
+            raise ApiUnreachableError("cut", sent=True)
+        raise CredentialError("not allowed", status=403)
+
+    monkeypatch.setattr(acquire_module.Acquire, "run", failing)
+    with pytest.raises(PartialAcquireError, match="The first failure: not allowed"):
+        acquire_many(client, cluster.request(name="build"), COUNT)
 
 
 @pytest.mark.parametrize("request_kind", EACH, ids=str)

@@ -14,11 +14,7 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import (
-    ApiUnreachableError,
-    CredentialError,
-    InputError,
-)
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import InputError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle import acquire as acquire_module
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire_many import (
@@ -231,22 +227,6 @@ def test_interrupt_while_the_work_is_handed_out_leaves_nothing(
         acquire_many(real_time_client, cluster.request(), COUNT)
     assert len(begun) == 2
     assert cluster.claims() == []
-
-
-def test_the_first_failure_is_the_one_that_came_first(
-    cluster: FakeCluster, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not the one of the first in order, whose request was cut for the other's sake when its time was nearly up."""
-
-    def failing(one: acquire_module.Acquire) -> t.Any:
-        if one.path.ref.name == "build-0":
-            assert one.deadline.cancellation.called_off.wait(5.0)
-            one.deadline.clock.sleep(one.deadline.seconds)
-            raise ApiUnreachableError("cut", sent=True)
-        raise CredentialError("not allowed", status=403)
-
-    monkeypatch.setattr(acquire_module.Acquire, "run", failing)
-    assert "The first failure: not allowed" in partial(client, cluster, name="build").message
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TypeError, MemoryError])
