@@ -43,7 +43,7 @@ def sequence(cluster: FakeCluster) -> dict[str, Task]:
         "suspend at the end without a keeper": workspace(holder_epoch=7, release_on_end=True),
         "would extend": {**lease(holder_epoch=7), "check_mode": True},
         "extend": lease(holder_epoch=7),
-        "enough left": lease(holder_epoch=7),
+        "enough left": lease(holder_epoch=7, remaining="1h"),
         "extend overtaken": lease(holder_epoch=6),
         "would suspend": {**workspace(state="suspended", holder_epoch=7), "check_mode": True},
         "suspend": workspace(state="suspended", holder_epoch=7, quiesce=True),
