@@ -10,6 +10,7 @@ from ..module_utils.cluster.deadline import SYSTEM_CLOCK, Clock, Deadline
 from ..module_utils.cluster.errors import ApiUnreachableError, GoneError, SandboxError
 from ..module_utils.guest.agent import Agent, AgentAddress
 from ..module_utils.guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
+from ..module_utils.lifecycle.errors import AcquireError
 from .connection_memory import Location, Memory
 from .connection_target import Target
 
@@ -18,9 +19,12 @@ if t.TYPE_CHECKING:
 
     from ..module_utils.cluster.client import Client
 
-#: The share of ``connect_timeout`` after which an agent that has not answered is looked for anew: a packet to an
-#: address that has no pod any more may get no reply at all.
-FIRST_SHARE = 1 / 3
+#: Seconds, at most a third of ``connect_timeout``, after which an agent that has not answered is looked for anew: a
+#: packet to an address that has no pod any more may get no reply at all.
+FIRST_SECONDS = 3.0
+
+#: Seconds between two looks for the pod that takes the place of one that has ended.
+FOLLOW_SECONDS = 0.5
 
 #: Seconds after which an agent is asked whether it is there before work is sent: work has no bound of its own, and an
 #: address that is nobody's any more is waited on for minutes.
@@ -79,7 +83,7 @@ class Link:
         known = self._memory.read()
         location = known if known and not self._silent else self._look_anew(known, deadline)
         try:
-            agent = self._greet(location, Deadline(deadline.remaining() * FIRST_SHARE, self._clock))
+            agent = self._greet(location, Deadline(min(deadline.remaining() / 3, FIRST_SECONDS), self._clock))
         except _ELSEWHERE:
             location = self._look_anew(known, deadline)
             agent = self._greet(location, deadline)
@@ -123,25 +127,33 @@ class Link:
         return lambda deadline: open_port(self._api(), pod, location.port, deadline)
 
     def _look_anew(self, known: Location | None, deadline: Deadline) -> Location:
-        if known is not None and not self._target.follow:
-            self._refuse_ended_pod(known, deadline)
-        latest = self._locate(deadline)
-        self._refuse_other_pod(known, latest)
-        return latest
+        ended = self._how_it_ended(known, deadline) if known is not None else None
+        if known is not None and ended is not None and not self._target.follow:
+            raise self._replaced(known, ended)
+        while True:
+            try:
+                latest = self._locate(deadline)
+            except AcquireError:
+                # Another pod is on its way, which the controller may not have said yet.
+                if ended is None or deadline.remaining() <= FOLLOW_SECONDS:
+                    raise
+                deadline.sleep(FOLLOW_SECONDS)
+            else:
+                self._refuse_other_pod(known, latest)
+                return latest
 
-    def _refuse_ended_pod(self, known: Location, deadline: Deadline) -> None:
-        """Before it is looked for: of a pod on its way out the controller may say that its container ended itself."""
+    def _how_it_ended(self, known: Location, deadline: Deadline) -> str | None:
+        """What became of the pod, None while it stays; the controller may say that its container ended by itself."""
         from ..module_utils.cluster.reading import read
         from ..module_utils.cluster.resources import POD
 
         try:
             metadata = read(self._api(), POD.ref(known.namespace, known.pod), deadline)["metadata"]
         except GoneError:
-            raise self._replaced(known, "is gone") from None
+            return "is gone"
         if metadata["uid"] != known.token:
-            raise self._replaced(known, "is gone; another one of that name stands in its place")
-        if metadata.get("deletionTimestamp"):
-            raise self._replaced(known, "is being deleted")
+            return "is gone; another one of that name stands in its place"
+        return "is being deleted" if metadata.get("deletionTimestamp") else None
 
     def _locate(self, deadline: Deadline) -> Location:
         from ..module_utils.lifecycle.address import locate

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import typing as t
@@ -62,6 +63,17 @@ def test_late_post_of_a_failed_acquire_is_found_and_deleted(cluster: FakeCluster
     assert CREATE in cluster.plan.received()
     assert DELETE in cluster.plan.received()
     assert cluster.claims() == []
+
+
+def test_server_that_takes_every_question_for_a_bad_one_is_not_said_to_have_made_anything(
+    cluster: FakeCluster, client: Client
+) -> None:
+    """One of HTTPS that is spoken to in HTTP: it cuts the POST, or answers 400, as it happens."""
+    cluster.plan.add(Fault(How.CUT_BEFORE), CREATE)
+    cluster.plan.add(status(400), GET_CLAIM, times=math.inf)
+    error = failure_of(client, cluster)
+    assert (error.reason, error.leftover) == ("rejected", None)
+    assert "could not be deleted" not in error.message
 
 
 def test_post_that_was_never_sent_is_not_looked_for(cluster: FakeCluster, real_time_client: Client) -> None:

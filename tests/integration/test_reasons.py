@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 import typing as t
 
 import pytest
@@ -119,6 +120,17 @@ def test_a_container_that_ends_again_and_again_says_how(fail, make, image, path,
     result = fail(**{path: "made"})
     assert (result["reason"], result["retryable"]) == (reason, True)
     assert "container agent ended with exit code 7 (Error)" in result["msg"]
+
+
+@both_paths
+def test_a_container_that_is_not_started_again_is_not_waited_for(fail, make, image, path):
+    """Without a probe its pod was ready for a moment, so that its end is met at any step."""
+    make({"image": image, "command": ["sh", "-c", "exit 7"]})
+    began = time.monotonic()
+    result = fail(**{path: "made"}, ready_timeout="60s")
+    assert time.monotonic() - began < 40.0
+    assert "container agent ended with exit code 7 (Error)" in result["msg"]
+    assert "kubectl logs" in result["msg"]
 
 
 def test_a_pool_whose_template_is_missing_is_the_controllers_decision(fail, kube, namespace):

@@ -44,7 +44,7 @@ def wait_or_raise(deadline: Deadline, error: Exception, attempt: int) -> None:
         raise error
     if wait >= deadline.remaining():
         if attempt and isinstance(error, SandboxError):
-            error.message += f" It was tried {attempt + 1} times in {deadline.elapsed():.3g} s."
+            error.message += f" It was tried {attempt + 1} times in {round(deadline.elapsed(), 2):g} s."
         raise error
     deadline.sleep(wait)
     if deadline.cancelled:

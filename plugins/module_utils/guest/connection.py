@@ -368,7 +368,7 @@ def timed_out(peer: Peer, operation: str, stage: str, deadline: Deadline) -> Gue
     """The error for a deadline that passed in ``stage`` (a key of the table above)."""
     what, next_step = _STAGES[stage]
     return GuestTimeoutError(
-        f"{operation} at {peer.name}: {what} within {deadline.seconds:g} s.",
+        f"{operation} at {peer.name}: {what} within {round(deadline.seconds, 2):g} s.",
         stage=stage,
         object=peer.name,
         next_step=next_step,

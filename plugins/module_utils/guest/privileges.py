@@ -16,7 +16,13 @@ import re
 from ..cluster.deadline import Deadline
 from .agent import Agent
 from .calls import printable
-from .errors import GuestRefusedError, GuestTimeoutError, GuestUnsupportedError, PrivilegeError
+from .errors import (
+    GuestRefusedError,
+    GuestTimeoutError,
+    GuestUnreachableError,
+    GuestUnsupportedError,
+    PrivilegeError,
+)
 
 _STATUS = "/proc/self/status"
 _READ_STATUS = f"import sys; sys.stdout.write(open('{_STATUS}').read())"
@@ -85,10 +91,13 @@ def probe_privileges(agent: Agent, deadline: Deadline, subject: str) -> Privileg
     where = f"{subject} ({agent.peer.name})"
     try:
         status = _read_status(agent, deadline, subject, where)
+    except GuestUnreachableError as error:
+        error.message, error.object = f"The privilege probe of {subject}: {error.message}", subject
+        raise
     except GuestTimeoutError as error:
         raise GuestTimeoutError(
-            f"The privilege probe of {where} got no answer within {deadline.seconds:g} s, so nothing is proven and the "
-            f"sandbox is refused. {error.message}",
+            f"The privilege probe of {where} got no answer within {round(deadline.seconds, 2):g} s, so nothing is "
+            f"proven and the sandbox is refused. {error.message}",
             stage=error.stage,
             object=subject,
             next_step=error.next_step,

@@ -14,7 +14,7 @@ from ..cluster.resources import EGRESS_LABEL, Body, ObjectRef
 from ..cluster.shared_watch import SharedWatch
 from ..cluster.watch import follow
 from ..guest.agent import Agent
-from ..guest.errors import GuestUnreachableError
+from ..guest.errors import GuestTimeoutError, GuestUnreachableError
 from ..guest.privileges import Privileges, probe_privileges
 from .address import Bound, agent_address, reach
 from .binding import bind_pod
@@ -31,6 +31,9 @@ from .verification import Verification
 
 #: The most that the privilege probe may take: it reads one pseudo-file over a path that is up.
 PROBE_SECONDS = 15.0
+
+#: How an agent fails whose container has ended.
+_SILENT = (GuestUnreachableError, GuestTimeoutError)
 
 
 def acquire(client: Client, request: AcquireRequest) -> Acquired:
@@ -158,14 +161,15 @@ class Acquire:
 
     def _bind(self, sandbox: str) -> Bound:
         request = self.request
-        pod = bind_pod(
-            self.client,
-            request.namespace,
-            sandbox,
-            self.deadline,
-            labels=self._pod_labels,
-            need_ip=request.agent_address == "pod_ip",
-        )
+        with self._endings_said(sandbox):
+            pod = bind_pod(
+                self.client,
+                request.namespace,
+                sandbox,
+                self.deadline,
+                labels=self._pod_labels,
+                need_ip=request.agent_address == "pod_ip",
+            )
         port, mode = request.agent_port, request.agent_address
         return Bound(pod, agent_address(self.client, request.namespace, sandbox, pod, port, mode, self.deadline))
 
@@ -183,15 +187,17 @@ class Acquire:
 
         seconds = min(self.request.ready_timeout, PROBE_SECONDS)
         clock = Deadline(seconds, self.client.clock, cancellation=self.deadline.cancellation)
-        with self._endings_said(sandbox):
+        with self._endings_said(sandbox, _SILENT):
             return reach(bound, lambda: self._bind(sandbox), probe, clock, self.deadline)
 
     @contextlib.contextmanager
-    def _endings_said(self, sandbox: str | None) -> t.Iterator[None]:
+    def _endings_said(
+        self, sandbox: str | None, kinds: tuple[type[SandboxError], ...] = (AcquireError,)
+    ) -> t.Iterator[None]:
         """A failure within it says how the pod's containers ended, while the pod is still there to be asked."""
         try:
             yield
-        except (AcquireError, GuestUnreachableError) as error:
+        except kinds as error:
             add_ending(error, self.client, self.request.namespace, sandbox, self.deadline)
             raise
 

@@ -13,6 +13,7 @@ from ..cluster.errors import GoneError
 from ..cluster.resources import POD, SANDBOX, Body
 from ..cluster.retry import retry
 from .errors import AcquireError
+from .status import ENDED_STEP
 
 #: Seconds between two looks at a pod that lacks its address or a label yet.
 POLL = 0.05
@@ -48,10 +49,20 @@ def bind_pod(
         need_ip: whether the pod's IP is how the agent will be reached.
 
     Raises:
-        AcquireError: no live pod, a label or the address has not come before the deadline (``not-ready``).
+        AcquireError: its pod has ended, or no live pod, a label or the address has come before the deadline
+            (``not-ready``).
     """
     while True:
-        pod = retry(deadline, lambda: live_pod(client, namespace, sandbox, deadline))
+        body = retry(deadline, lambda: _find_pod(client, namespace, sandbox, deadline))
+        if body is not None and _has_ended(body):
+            raise AcquireError(
+                f"Pod of Sandbox {namespace}/{sandbox} has ended ({body['status']['phase']}).",
+                reason="not-ready",
+                retryable=False,
+                object=f"Sandbox {namespace}/{sandbox}",
+                next_step=ENDED_STEP,
+            )
+        pod = _bound(body) if body is not None and _is_live(body) else None
         lacking = _lacking(pod, labels, need_ip)
         if pod is not None and not lacking:
             return pod
@@ -72,14 +83,18 @@ def live_pod(client: Client, namespace: str, sandbox: str, deadline: Deadline) -
 
     The controller names the pod like the Sandbox; should that change, ``status.selector`` finds it.
     """
+    pod = _find_pod(client, namespace, sandbox, deadline)
+    return _bound(pod) if pod is not None and _is_live(pod) else None
+
+
+def _find_pod(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> Body | None:
     try:
-        pod = client.get(POD.ref(namespace, sandbox), deadline)
+        return client.get(POD.ref(namespace, sandbox), deadline)
     except GoneError:
         return _live_pod_by_selector(client, namespace, sandbox, deadline)
-    return _bound(pod) if _is_live(pod) else None
 
 
-def _live_pod_by_selector(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> BoundPod | None:
+def _live_pod_by_selector(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> Body | None:
     try:
         selector = (client.get(SANDBOX.ref(namespace, sandbox), deadline).get("status") or {}).get("selector")
     except GoneError:
@@ -87,12 +102,21 @@ def _live_pod_by_selector(client: Client, namespace: str, sandbox: str, deadline
     if not selector:
         return None
     pods = client.list(POD, namespace, label_selector=str(selector), deadline=deadline).get("items") or []
-    return next((_bound(pod) for pod in pods if _is_live(pod)), None)
+    return next((pod for pod in pods if _is_live(pod)), None)
 
 
 def _is_live(pod: Body) -> bool:
-    finished = (pod.get("status") or {}).get("phase") in FINAL_PHASES
-    return bool(pod.get("metadata", {}).get("uid")) and not finished and not pod["metadata"].get("deletionTimestamp")
+    metadata = pod.get("metadata") or {}
+    return bool(metadata.get("uid")) and not _is_finished(pod) and not metadata.get("deletionTimestamp")
+
+
+def _has_ended(pod: Body) -> bool:
+    """Whether it has ended and stays; one that is being deleted may make room for another."""
+    return _is_finished(pod) and not (pod.get("metadata") or {}).get("deletionTimestamp")
+
+
+def _is_finished(pod: Body) -> bool:
+    return (pod.get("status") or {}).get("phase") in FINAL_PHASES
 
 
 def _bound(pod: Body) -> BoundPod:

@@ -116,6 +116,7 @@ def add_ending(error: SandboxError, client: Client, namespace: str, sandbox: str
     said = _ask_pod(client, namespace, sandbox, deadline.cancellation)
     if said is not None:
         error.message = f"{error.message} {said.words[0].upper()}{said.words[1:]}."
+        error.next_step = said.next_step
 
 
 def _ask_pod(client: Client, namespace: str, sandbox: str | None, cancellation: Cancellation) -> Complaint | None:

@@ -8,7 +8,15 @@ import uuid
 
 from ..cluster.client import Client
 from ..cluster.deadline import Deadline
-from ..cluster.errors import ApiError, ApiUnreachableError, ConflictError, GoneError, SandboxError, UnavailableError
+from ..cluster.errors import (
+    ApiError,
+    ApiUnreachableError,
+    ConflictError,
+    GoneError,
+    InvalidError,
+    SandboxError,
+    UnavailableError,
+)
 from ..cluster.reading import read
 from ..cluster.resources import ACQUIRE_ID_ANNOTATION, Body, annotation
 from ..cluster.retry import FIRST_WAIT, pause, retry, wait_or_raise
@@ -139,6 +147,8 @@ class OwnedObject:
                     return
                 late.sleep(wait)
                 wait *= 2
+            except InvalidError:
+                return  # whoever takes a question about a name for a bad request has made nothing under it
             else:
                 if annotation(made, ACQUIRE_ID_ANNOTATION) == self._id:
                     self._is_ours(made)

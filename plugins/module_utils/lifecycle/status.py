@@ -34,7 +34,10 @@ DEAD_REASONS = {
 }
 
 #: What to do about a container that ended.
-ENDED_STEP = "Look at the log of its pod, and at the command in the template."
+ENDED_STEP = (
+    "Look at the command and the limits in the template, and at the log of its pod while that is there "
+    "(kubectl logs -f beside the next try)."
+)
 
 _NEXT_STEPS = {
     "WarmPoolNotFound": "Create the SandboxWarmPool (role namzu.sandbox.warm_pool), or name another in warm_pool.",

@@ -136,6 +136,29 @@ def test_a_pod_that_is_being_deleted_is_told_at_once_and_as_that(lab: Lab, said:
     assert caught.value.object == f"Pod team-a/{lab.pod}"
 
 
+def test_another_pod_that_may_be_followed_is_waited_for(lab: Lab) -> None:
+    """Until it stands there the controller says of the first that it has ended by itself."""
+
+    def say_ready(status: str, reason: str) -> None:
+        conditions = [{"type": "Ready", "status": status, "reason": reason, "message": "so it is"}]
+        lab.cluster.store.patch(lab.cluster.key("sandboxclaims", NAME), {"status": {"conditions": conditions}})
+
+    def replaced() -> None:
+        lab.replace_pod()
+        say_ready("True", "DependenciesReady")
+
+    with lab.agent(POD_UID):
+        lab.link(follow=True).open()
+    store, pod = lab.cluster.store, lab.cluster.key("pods", lab.pod)
+    leaving = store.get(pod)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:00Z"
+    store.replace(pod, leaving)
+    say_ready("False", "PodSucceeded")
+    lab.cluster.server.later(1.0, replaced)
+    with lab.agent(NEXT_POD_UID):
+        assert lab.link(follow=True).call(lambda one: say(one, "there")) == b"there\n"
+
+
 def test_a_refused_pod_is_refused_again(lab: Lab) -> None:
     with lab.agent(POD_UID):
         lab.link().open()

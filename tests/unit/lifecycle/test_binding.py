@@ -54,18 +54,27 @@ def test_pod_of_the_sandboxes_name_is_bound() -> None:
     assert bound(Cluster(pod())) == BoundPod("python-1", "uid-of-python-1", "10.0.0.7", {"a": "b"})
 
 
-DEAD = {
-    "finished": pod(phase="Succeeded"),
-    "failed": pod(phase="Failed"),
+ENDED = {"finished": pod(phase="Succeeded"), "failed": pod(phase="Failed")}
+ENDING = {
     "ending": pod(metadata={"deletionTimestamp": "2026-01-31T12:00:00Z"}),
+    "ended and ending": pod(phase="Failed", metadata={"deletionTimestamp": "2026-01-31T12:00:00Z"}),
 }
+DEAD = {**ENDED, **ENDING}
 
 
-@pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
-def test_pod_that_does_not_live_is_not_bound(dead: Body) -> None:
+@pytest.mark.parametrize("dead", ENDING.values(), ids=ENDING)
+def test_another_one_is_waited_for_while_a_pod_is_being_deleted(dead: Body) -> None:
     with pytest.raises(AcquireError, match="no live pod appeared") as caught:
         bound(Cluster(dead))
     assert (caught.value.reason, caught.value.retryable) == ("not-ready", True)
+
+
+@pytest.mark.parametrize("dead", ENDED.values(), ids=ENDED)
+def test_pod_that_has_ended_and_stays_is_not_waited_for(dead: Body) -> None:
+    cluster = Cluster(dead)
+    with pytest.raises(AcquireError, match=r"has ended \((Succeeded|Failed)\)") as caught:
+        bound(cluster)
+    assert (caught.value.reason, caught.value.retryable) == ("not-ready", False)
 
 
 @pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
