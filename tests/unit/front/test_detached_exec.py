@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import pathlib
 import typing as t
 
 import pytest
@@ -23,13 +22,13 @@ from .playing import access
 Task = t.Callable[..., dict[str, t.Any]]
 
 
-@pytest.fixture
-def agent(tmp_path: pathlib.Path) -> t.Iterator[RunningAgent]:
-    with running_agent(workspace=tmp_path, token=POD_UID) as started:
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[RunningAgent]:
+    with running_agent(workspace=tmp_path_factory.mktemp("workspace"), token=POD_UID) as started:
         yield started
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def task(agent: RunningAgent) -> t.Iterator[Task]:
     """Runs the verb on an acquired sandbox."""
     with FakeCluster() as cluster:

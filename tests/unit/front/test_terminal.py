@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import pathlib
 import pty
 import re
 import select
@@ -42,9 +41,9 @@ def cluster() -> t.Iterator[FakeCluster]:
         yield made
 
 
-@pytest.fixture
-def agent(tmp_path: pathlib.Path) -> t.Iterator[RunningAgent]:
-    with running_agent(workspace=tmp_path, token=POD_UID) as started:
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[RunningAgent]:
+    with running_agent(workspace=tmp_path_factory.mktemp("workspace"), token=POD_UID) as started:
         yield started
 
 

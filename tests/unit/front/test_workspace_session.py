@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import typing as t
 
 import pytest
@@ -29,9 +28,9 @@ OF_THE_RUN = {"id", "pid", "object", "started_at", "ended_at", "invocation", "st
 SERVE = ["sh", "-c", "echo up; exec sleep 1000"]
 
 
-@pytest.fixture
-def agent(tmp_path: pathlib.Path) -> t.Iterator[RunningAgent]:
-    with running_agent(workspace=tmp_path, token=POD_UID) as started:
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[RunningAgent]:
+    with running_agent(workspace=tmp_path_factory.mktemp("workspace"), token=POD_UID) as started:
         yield started
 
 

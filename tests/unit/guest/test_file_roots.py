@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import threading
 import typing as t
 
@@ -21,9 +20,9 @@ def kind_of(call: t.Callable[[], object]) -> str:
     return caught.value.kind
 
 
-@pytest.fixture
-def rooted(tmp_path: pathlib.Path) -> t.Iterator[RunningAgent]:
-    folder = tmp_path
+@pytest.fixture(scope="module")
+def rooted(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[RunningAgent]:
+    folder = tmp_path_factory.mktemp("roots")
     for name in ("one", "two", "secret"):
         (folder / name).mkdir()
     (folder / "secret" / "file").write_text("secret", encoding="utf-8")
