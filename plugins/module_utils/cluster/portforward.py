@@ -18,7 +18,6 @@ import ssl
 import threading
 import typing as t
 import urllib.parse
-import weakref
 
 from .access import Access
 from .answers import EXPIRED, grant
@@ -45,10 +44,15 @@ class PodSocket(socket.socket):
     """Our end of a connection to a port of a pod.
 
     Attributes:
-        said: what the API server said about why it ended, without ids, or nothing.
+        errors: what the API server said about why it ended, as it came.
     """
 
-    said = ""
+    errors: t.Sequence[bytes] = ()
+
+    @property
+    def said(self) -> str:
+        """The same in words, without ids; nothing while it is open, or when nothing was said."""
+        return _IDS.sub("...", b"".join(self.errors).decode("utf-8", "replace").strip())[:_SAID]
 
 
 def open_port(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> PodSocket:
@@ -66,16 +70,10 @@ def open_port(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> 
     remote = _dial(client, pod, port, deadline)
     near, theirs = socket.socketpair()
     ours = PodSocket(fileno=near.detach())
-    # Whoever forgets to close it closes it all the same.
-    tell = functools.partial(_tell, weakref.ref(ours))
-    threading.Thread(target=_carry, args=(remote, theirs, tell), name="namzu-port-forward", daemon=True).start()
+    # Shared without the socket itself, which closes when it is forgotten.
+    ours.errors = errors = list[bytes]()
+    threading.Thread(target=_carry, args=(remote, theirs, errors), name="namzu-port-forward", daemon=True).start()
     return ours
-
-
-def _tell(ours: weakref.ref[PodSocket], said: bytes) -> None:
-    connection = ours()
-    if connection is not None:
-        connection.said = _IDS.sub("...", said.decode("utf-8", "replace").strip())[:_SAID]
 
 
 def _dial(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> t.Any:
@@ -174,13 +172,13 @@ def _refused(pod: ObjectRef, status: int) -> Exception:
     return ApiUnreachableError(request, object=str(pod))
 
 
-def _carry(remote: t.Any, theirs: socket.socket, tell: t.Callable[[bytes], None]) -> None:
+def _carry(remote: t.Any, theirs: socket.socket, errors: list[bytes]) -> None:
     """Carry bytes both ways until either side ends, then close both."""
     wire = remote.sock  # the library forgets it when the other side closes
     outward = threading.Thread(target=_to_them, args=(remote, wire, theirs), name="namzu-port-forward", daemon=True)
     outward.start()
     try:
-        _to_us(remote, theirs, tell)
+        _to_us(remote, theirs, errors)
     finally:
         # Not the WebSocket's own close, which waits for the other side's answer.
         for end in (theirs, wire):
@@ -190,7 +188,7 @@ def _carry(remote: t.Any, theirs: socket.socket, tell: t.Callable[[bytes], None]
         wire.close()
 
 
-def _to_us(remote: t.Any, theirs: socket.socket, tell: t.Callable[[bytes], None]) -> None:
+def _to_us(remote: t.Any, theirs: socket.socket, errors: list[bytes]) -> None:
     import websocket
 
     introduced: set[int] = set()
@@ -205,7 +203,7 @@ def _to_us(remote: t.Any, theirs: socket.socket, tell: t.Callable[[bytes], None]
             elif channel == _DATA:
                 theirs.sendall(content)
             elif content:
-                tell(content)
+                errors.append(content)
                 return
 
 

@@ -32,7 +32,7 @@ def wait_before_retry(error: Exception, attempt: int) -> float | None:
     return max(pause(attempt), getattr(error, "retry_after", None) or 0.0)
 
 
-def wait_or_raise(deadline: Deadline, error: Exception, attempt: int) -> None:
+def wait_or_raise(deadline: Deadline, error: SandboxError, attempt: int) -> None:
     """Wait before a request is repeated.
 
     Raises:
@@ -43,7 +43,7 @@ def wait_or_raise(deadline: Deadline, error: Exception, attempt: int) -> None:
     if wait is None:
         raise error
     if wait >= deadline.remaining():
-        if attempt and isinstance(error, SandboxError):
+        if attempt:
             error.message += f" It was tried {attempt + 1} times in {round(deadline.elapsed(), 2):g} s."
         raise error
     deadline.sleep(wait)

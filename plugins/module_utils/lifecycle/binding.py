@@ -54,7 +54,7 @@ def bind_pod(
     """
     while True:
         body = retry(deadline, lambda: _find_pod(client, namespace, sandbox, deadline))
-        if body is not None and _has_ended(body):
+        if body is not None and pod_has_ended(body):
             raise AcquireError(
                 f"Pod of Sandbox {namespace}/{sandbox} has ended ({body['status']['phase']}).",
                 reason="not-ready",
@@ -62,7 +62,7 @@ def bind_pod(
                 object=f"Sandbox {namespace}/{sandbox}",
                 next_step=ENDED_STEP,
             )
-        pod = _bound(body) if body is not None and _is_live(body) else None
+        pod = _live(body)
         lacking = _lacking(pod, labels, need_ip)
         if pod is not None and not lacking:
             return pod
@@ -83,8 +83,7 @@ def live_pod(client: Client, namespace: str, sandbox: str, deadline: Deadline) -
 
     The controller names the pod like the Sandbox; should that change, ``status.selector`` finds it.
     """
-    pod = _find_pod(client, namespace, sandbox, deadline)
-    return _bound(pod) if pod is not None and _is_live(pod) else None
+    return _live(_find_pod(client, namespace, sandbox, deadline))
 
 
 def _find_pod(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> Body | None:
@@ -105,12 +104,16 @@ def _live_pod_by_selector(client: Client, namespace: str, sandbox: str, deadline
     return next((pod for pod in pods if _is_live(pod)), None)
 
 
+def _live(pod: Body | None) -> BoundPod | None:
+    return _bound(pod) if pod is not None and _is_live(pod) else None
+
+
 def _is_live(pod: Body) -> bool:
     metadata = pod.get("metadata") or {}
     return bool(metadata.get("uid")) and not _is_finished(pod) and not metadata.get("deletionTimestamp")
 
 
-def _has_ended(pod: Body) -> bool:
+def pod_has_ended(pod: Body) -> bool:
     """Whether it has ended and stays; one that is being deleted may make room for another."""
     return _is_finished(pod) and not (pod.get("metadata") or {}).get("deletionTimestamp")
 

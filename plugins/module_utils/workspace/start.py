@@ -15,7 +15,7 @@ from ..cluster.resources import POD, Body, ObjectRef
 from ..lifecycle import direct
 from ..lifecycle.acquire import Acquire
 from ..lifecycle.address import Bound
-from ..lifecycle.binding import FINAL_PHASES
+from ..lifecycle.binding import pod_has_ended
 from ..lifecycle.paths import DirectPath
 from ..lifecycle.request import Verdict
 from ..lifecycle.verification import Verification
@@ -86,8 +86,7 @@ class WorkspaceStart(Acquire):
             pod = read(self.client, ref, self.deadline)
         except GoneError:
             return False
-        ended = (pod.get("status") or {}).get("phase") in FINAL_PHASES
-        return ended and not pod["metadata"].get("deletionTimestamp")
+        return pod_has_ended(pod)
 
     def prove_planned(self) -> None:
         """Prove the boundary of the pod that will be, before it is started."""
