@@ -25,28 +25,6 @@ ENVIRONMENTS = ("py311", "py313")
 COLLECTIONS = ROOT / ".venv" / "collections"
 #: A machine's bad moment passes, a fault does not. The summary names every test that was run again.
 RERUN = "--reruns=1"
-#: Integration tests of what Ansible itself decides: actions and modules, connection, callback, playbooks.
-ON_BOTH = (
-    "test_acquire.py",
-    "test_connection.py",
-    "test_demo.py",
-    "test_interrupts.py",
-    "test_leases.py",
-    "test_many_and_direct.py",
-    "test_run_in_sandbox.py",
-)
-#: Unit tests that the older Python runs too: what meets its standard library, Ansible or a process. The algebra of
-#: boundaries is arithmetic, and the faults are about requests.
-UNIT_ON_BOTH = (
-    "tests/unit/cluster",
-    "tests/unit/connection",
-    "tests/unit/front",
-    "tests/unit/guest",
-    "tests/unit/inventory",
-    "tests/unit/lifecycle",
-    "tests/unit/test_collection.py",
-    "tests/unit/workspace",
-)
 # A home for tools that leave things there.
 HOME = ROOT / ".cache" / "home"
 CORE = "ansible_collections.namzu.sandbox.plugins"
@@ -139,7 +117,7 @@ def importer(session: nox.Session) -> None:
 @nox.parametrize("environment", ENVIRONMENTS, ids=ENVIRONMENTS)
 def unit(session: nox.Session, environment: str) -> None:
     """Unit and fault tests; on the older Python those that depend on it."""
-    chosen = session.posargs or (UNIT_ON_BOTH if environment == "py311" else ())
+    chosen = session.posargs or (("-m", "not one_python") if environment == "py311" else ())
     # One more than there usually are processors: many of these tests wait for a process to start.
     run(session, "pytest", "--numprocesses=3", RERUN, *chosen, environment=environment)
 
@@ -180,8 +158,8 @@ def integration(session: nox.Session, environment: str) -> None:
 
     Most of the time is waiting for pods, so files go side by side.
     """
-    files = ["tests/integration"] if environment == "py313" else [f"tests/integration/{name}" for name in ON_BOTH]
-    chosen = session.posargs or [*files, "--numprocesses=3", "--dist=loadfile"]
+    marked = ["-m", "each_ansible"] if environment == "py311" else []
+    chosen = session.posargs or ["tests/integration", *marked, "--numprocesses=3", "--dist=loadfile"]
     run(session, "pytest", *chosen, RERUN, environment=environment, **cluster(session))
 
 

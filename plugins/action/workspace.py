@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs import workspace
-from ansible_collections.namzu.sandbox.plugins.plugin_utils.keeper_action import KeptAction
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.lease_keeper.action import KeptAction
 
 
 class ActionModule(KeptAction):

@@ -81,8 +81,8 @@ from ansible.errors import AnsibleError
 from ansible.plugins.callback import CallbackBase
 from ansible.template import Templar
 
-from ansible_collections.namzu.sandbox.plugins.plugin_utils import keeper_link
-from ansible_collections.namzu.sandbox.plugins.plugin_utils.keeper_story import Story
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.lease_keeper import link as keeper_link
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.lease_keeper.report import Story
 
 #: The most seconds for which the end of a play may be held up.
 LONGEST_END = 5.0

@@ -293,11 +293,11 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError, AnsibleFileNo
 from ansible.plugins.connection import ConnectionBase, ensure_connect
 from ansible.utils.display import Display
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import SandboxError
-from ansible_collections.namzu.sandbox.plugins.plugin_utils import connection_work
-from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection_link import Link
-from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection_memory import Memory
-from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection_target import target_from
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import SandboxError
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection import commands as connection_work
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.cache import Memory
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.link import Link
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.target import target_from
 
 display = Display()
 
@@ -344,7 +344,7 @@ class Connection(ConnectionBase):
         if not os.path.isfile(in_path):
             raise AnsibleFileNotFound(file_name=in_path)
         # Most tasks copy nothing, and every task has a process that would load this anew.
-        from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection_files import put
+        from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.files import put
 
         self._do(lambda: self._linked().call(lambda agent: put(agent, in_path, out_path)))
 
@@ -354,7 +354,7 @@ class Connection(ConnectionBase):
         super().fetch_file(in_path, out_path)
         self._refuse_become()
         display.vvv(f"FETCH {in_path} TO {out_path}", host=self._host)
-        from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection_files import fetch
+        from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.files import fetch
 
         self._do(lambda: self._linked().call(lambda agent: fetch(agent, in_path, out_path)))
 

@@ -10,10 +10,16 @@ import typing as t
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.named import policy_labels, policy_name
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.translation import translate, translate_ingress
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import InputError, SandboxError
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.boundaries import EgressBoundary, IngressBoundary
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.policies.named import policy_labels, policy_name
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.policies.translation import (
+    translate,
+    translate_ingress,
+)
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError, SandboxError
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification.spec import (
+    EgressBoundary,
+    IngressBoundary,
+)
 
 DOCUMENTATION = r"""
 name: network_policy

@@ -11,8 +11,8 @@ import typing as t
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import InputError, SandboxError
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.hardened import agent_body, template_body
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError, SandboxError
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.template.hardened import agent_body, template_body
 
 DOCUMENTATION = r"""
 name: template

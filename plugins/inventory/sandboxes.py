@@ -99,14 +99,17 @@ import typing as t
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import InputError, SandboxError
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.host_vars import host_vars
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.options import ACCESS
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.results import standing_result
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError, SandboxError
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.host_vars import host_vars
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.sandboxes import standing_result
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, connect, namespace_of
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.inventory import Standing, standing_sandboxes
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.naming import check_name
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.names import check_name
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import (
+    Standing,
+    standing_sandboxes,
+)
 
 #: Seconds for reading one namespace: three or four lists.
 LIST_SECONDS = 60.0

@@ -99,7 +99,7 @@ attributes:
     support: none
 seealso:
   - module: namzu.sandbox.sandbox
-  - module: namzu.sandbox.workspace_session
+  - module: namzu.sandbox.sandbox_session
 """
 
 EXAMPLES = r"""

@@ -13,9 +13,10 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
-from ..module_utils.front.kept_client import KeptClient
-from ..module_utils.front.verb import Context, Params, Result, Verb, perform, sensitive_values
-from . import keeper_link
+from ..module_utils.front.client_cache import KeptClient
+from ..module_utils.front.options.specs import Params
+from ..module_utils.front.verb import Context, Result, Verb, perform, sensitive_values
+from .lease_keeper import link as keeper_link
 
 _LOCAL = ("local", "ansible.builtin.local")
 

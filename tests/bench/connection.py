@@ -12,10 +12,10 @@ import typing as t
 
 import yaml
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import Acquired, AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import Acquired, AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.release import release
 
 from .measure import command, side_by_side
 from .rows import Ratio

@@ -14,15 +14,15 @@ import sys
 import typing as t
 import uuid
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, POD, SANDBOX
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire_many import acquire_many
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.releases import release_many
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.batch import acquire_many
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.many import release_many
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.release import release
 
 from .bare import TTL, Bare
 from .measure import command, side_by_side

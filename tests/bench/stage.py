@@ -12,7 +12,7 @@ import sys
 import time
 import typing as t
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, POD, WARM_POOL
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 import datetime
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.claim import claim_body
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.making import Making
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.claim import claim_body
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.manifest import Making
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
 
 from . import bare
 

@@ -9,11 +9,14 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.translation import translate
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import SandboxError
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.boundaries import EgressBoundary, IngressBoundary
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.policies.translation import translate
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import SandboxError
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import BoundaryError
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification.spec import (
+    EgressBoundary,
+    IngressBoundary,
+)
 
 from .fake.cluster import FakeCluster
 from .fake.controller import NAMESPACE, POOL

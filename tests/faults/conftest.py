@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import pathlib
 import typing as t
 
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster import client as client_module
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle import verification
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification import verify as verification
 
 from . import bounded as bounded_module
 from .fake.clock import SkippingClock
@@ -61,3 +62,11 @@ def real_time_client(cluster: FakeCluster) -> t.Iterator[Client]:
     """A client on the machine's own clock."""
     with cluster.client(request_timeout=5.0) as made:
         yield made
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """These tests are about requests, which no Python version changes."""
+    here = pathlib.Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.one_python)

@@ -8,9 +8,9 @@ import threading
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.keeper import Keeper, attempt
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.keeper_book import Book, Event
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease import Lease
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.keeper import Keeper, attempt
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.lease import Lease
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.registry import Book, Event
 
 from .fake.clock import SkippingClock
 from .fake.controller import NAMESPACE

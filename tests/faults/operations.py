@@ -8,22 +8,22 @@ import dataclasses
 import typing as t
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.guests import find_guest
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire, would_acquire
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire_many import acquire_many
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.address import locate
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.capacity import read_capacity
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.inventory import standing_sandboxes
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.releases import names_matching
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.staleness import TEMPLATE_ANNOTATION
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire, would_acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.staleness import TEMPLATE_ANNOTATION
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.batch import acquire_many
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.agent_address import locate
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.capacity import read_capacity
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import standing_sandboxes
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.many import names_matching
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.release import release
 
-from . import workspace_ground
 from .fake.cluster import FakeCluster
 from .fake.controller import NAMESPACE, POOL
 from .fake.plan import Request
 from .traffic import CREATE, DELETE, GET_CLAIM, GET_POD, GET_SANDBOX, WATCH
+from .workspace import ground as workspace_ground
 
 HELD = "build-1"
 TEMPLATE = "python"

@@ -12,10 +12,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire_many import (
-    PartialAcquireError,
-    acquire_many,
-)
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.batch import PartialAcquireError, acquire_many
 
 from .fake.cluster import FakeCluster
 from .fake.plan import Fault, How, Request, status

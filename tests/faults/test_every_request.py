@@ -12,7 +12,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import (
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import CLEANUP_SECONDS
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import (
     ApiAnswerError,
     ApiTimeoutError,
     ApiUnreachableError,
@@ -24,9 +25,8 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors impor
     SandboxError,
     UnavailableError,
 )
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire_many import PartialAcquireError
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.batch import PartialAcquireError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.ownership import CLEANUP_SECONDS
 
 from .fake.cluster import FakeCluster
 from .fake.plan import Fault, How, Request, status

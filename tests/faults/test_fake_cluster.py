@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, POD
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.address import locate
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.agent_address import locate
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.release import release
 
 from .fake.cluster import FakeCluster
 from .fake.controller import NAMESPACE

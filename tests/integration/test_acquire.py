@@ -8,6 +8,8 @@ import typing as t
 
 import pytest
 
+pytestmark = pytest.mark.each_ansible
+
 CLAIMS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}/sandboxclaims"
 
 #: ``become`` to the user we are makes Ansible run the module instead of the core in its worker.

@@ -12,17 +12,23 @@ import uuid
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.translation import translate
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.policies.translation import translate
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.boundaries import EgressBoundary, IngressBoundary
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import Acquired, AcquireRequest
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import BoundaryError
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.network_probe import places_near, probe_network
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import Acquired, AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.release import release
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification.network_probe import (
+    places_near,
+    probe_network,
+)
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification.spec import (
+    EgressBoundary,
+    IngressBoundary,
+)
 
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies"
 CILIUM_POLICIES = "/apis/cilium.io/v2/namespaces/{}/ciliumnetworkpolicies"

@@ -15,6 +15,8 @@ import yaml
 
 from .conftest import ADDRESS, Body, Kube, Play, Played, Pool
 
+pytestmark = pytest.mark.each_ansible
+
 HERE = pathlib.Path(__file__).parent / "connection"
 ODD = "汉语-['foo bar'].txt"
 API = "/apis/extensions.agents.x-k8s.io/v1beta1"

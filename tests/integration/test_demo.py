@@ -8,6 +8,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.each_ansible
+
 EXTENSIONS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces"
 
 

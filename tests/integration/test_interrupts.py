@@ -14,6 +14,8 @@ import typing as t
 import pytest
 import yaml
 
+pytestmark = pytest.mark.each_ansible
+
 CLAIMS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}/sandboxclaims"
 TEMPLATES = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}/sandboxtemplates"
 POOLS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}/sandboxwarmpools"

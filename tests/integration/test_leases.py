@@ -13,10 +13,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import ConflictError
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import (
     ACQUIRE_ID_ANNOTATION,
     CLAIM,
@@ -24,7 +22,9 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources im
     SANDBOX,
     ObjectRef,
 )
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease import (
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import ConflictError
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.lease import (
     Lease,
     LeaseLostError,
     ensure_left,
@@ -33,6 +33,8 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease impo
 )
 
 from .kept_play import Body, started
+
+pytestmark = pytest.mark.each_ansible
 
 EXTENSIONS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}/{}"
 

@@ -6,6 +6,10 @@ from __future__ import annotations
 
 import typing as t
 
+import pytest
+
+pytestmark = pytest.mark.each_ansible
+
 CLAIMS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}/sandboxclaims"
 SANDBOXES = "/apis/agents.x-k8s.io/v1beta1/namespaces/{}/sandboxes"
 

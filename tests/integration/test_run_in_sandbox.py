@@ -11,6 +11,8 @@ import yaml
 
 from .conftest import ADDRESS, Body, Kube, Play, Pool
 
+pytestmark = pytest.mark.each_ansible
+
 CLAIMS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}/sandboxclaims"
 
 

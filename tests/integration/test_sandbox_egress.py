@@ -18,23 +18,23 @@ import uuid
 import pytest
 import yaml
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary import fence as fence_module
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.fence import FenceError, require_fence
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster import rules
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster import rbac as rules
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import SYSTEM_CLOCK, Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import SYSTEM_CLOCK, Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.boundaries import EgressBoundary
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import BoundaryError
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import Acquired, AcquireRequest
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.sandbox_egress import (
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import Acquired, AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.egress import fence as fence_module
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.egress.change import (
     EgressChange,
     remove_egress,
     set_egress,
 )
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.egress.fence import FenceError, require_fence
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import BoundaryError
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.release import release
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification.spec import EgressBoundary
 
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies"
 FENCES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"

@@ -10,7 +10,7 @@ import uuid
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import BoundaryError
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.errors import (
     WorkspaceDiskError,
@@ -23,23 +23,12 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.errors imp
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.handle import Workspace
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.identity import GuestRestart
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.inventory import list_workspaces
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.naming import (
-    HOLDER_EPOCH_ANNOTATION,
-)
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.opening import open_workspace
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.names import HOLDER_EPOCH_ANNOTATION
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.open import open_workspace
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.request import SuspendRequest
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.suspending import suspend_workspace
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.suspend import suspend_workspace
 
-from .workspace_ground import (
-    ADDRESS,
-    ADDRESS_OPTION,
-    CLASSES,
-    POLICIES,
-    TEMPLATE,
-    TEMPLATES,
-    Ground,
-    disk,
-)  # fmt: skip
+from .workspace_ground import ADDRESS, ADDRESS_OPTION, CLASSES, POLICIES, TEMPLATE, TEMPLATES, Ground, disk  # fmt: skip
 
 #: More than one frame of the agent's wire, and no text.
 DATA = b"".join(hashlib.sha256(bytes([number % 256])).digest() * 64 for number in range(1500))

@@ -9,13 +9,10 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease import LeaseLostError, renew
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.lease import (
-    WorkspaceLease,
-    workspace_lease_of,
-)
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.opening import open_workspace
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.lease import LeaseLostError, renew
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.lease import WorkspaceLease, workspace_lease_of
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.open import open_workspace
 
 from .kept_play import Body, started
 from .workspace_ground import ADDRESS_OPTION, TEMPLATE, Ground

@@ -10,14 +10,14 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.delete import DeleteRequest, delete_workspace
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.handle import Workspace
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.naming import (
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.names import (
     HOLDER_EPOCH_ANNOTATION,
     workspace_ref,
 )
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.removal import DeleteRequest, delete_workspace
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.request import WorkspaceRequest
 
 Body = dict[str, t.Any]

@@ -19,13 +19,8 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import SandboxError
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import (
-    CLAIM,
-    TEMPLATE,
-    WARM_POOL,
-    Kind,
-)
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, TEMPLATE, WARM_POOL, Kind
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import SandboxError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 AGENT = ROOT / "roles" / "template" / "files" / "agent"

@@ -12,9 +12,9 @@ import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, SANDBOX, Body
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import Acquired, AcquireRequest
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import Acquired, AcquireRequest
 
 from .outage import CONTROLLER, NAMESPACE, SOON, restarted_api_server, stopped, until, wait_for_member
 

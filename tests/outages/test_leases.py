@@ -8,8 +8,8 @@ import datetime
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, SANDBOX
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.keeper import Keeper
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease import Lease
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.keeper import Keeper
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.lease import Lease
 from tests.faults.listening import Listener
 
 from .outage import NAMESPACE, SOON, stopped, until

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.translation import translate
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.policies.translation import translate
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, NETWORK_POLICY
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.boundaries import EgressBoundary
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import BoundaryError
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.release import release
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification.spec import EgressBoundary
 
 from .outage import NAMESPACE, command, make_pool, wait_for_member
 

@@ -16,17 +16,17 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import POD, SANDBOX, VOLUME_CLAIM
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.errors import WorkspaceSuspendTimeoutError
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.handle import Workspace
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.opening import open_workspace
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.open import open_workspace
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.request import (
     Opened,
     SuspendRequest,
     WorkspaceRequest,
 )
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.suspending import suspend_workspace
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.suspend import suspend_workspace
 
 from .outage import API_SERVER, CONTROLLER, NAMESPACE, SOON, Component, Supervisor, make_desk
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import SYSTEM_CLOCK
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import SYSTEM_CLOCK
 from tests.truth.stage import Stage
 
 #: The image of tests/cluster; any image with python3 serves.

@@ -13,8 +13,8 @@ import dataclasses
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach import Reach, World, connects
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.verdict import Verdict
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach.reach import Reach, World, connects
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach.verdict import Verdict
 from tests.truth.stage import HOST, ROLES, Body, Cell
 
 SOURCE = "https://github.com/cloudnativelabs/kube-router/blob/v2.1.0/pkg/controllers/netpol"

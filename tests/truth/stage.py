@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 import kubernetes
 from kubernetes.stream import stream
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Clock, Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Clock, Deadline
 
 Body = dict[str, t.Any]
 

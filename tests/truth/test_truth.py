@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import pytest
 import yaml
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach import World, connects
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import SYSTEM_CLOCK, Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach.reach import World, connects
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import SYSTEM_CLOCK, Deadline
 from tests.truth.kube_router import DEVIATIONS, Deviation, KubeRouter
 from tests.truth.policies import policy_set
 from tests.truth.stage import CELLS, CONVERGE_SECONDS, PEERS, Body, Cell, Stage

@@ -12,9 +12,7 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.answers import error_from_answer
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import GoneError
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rules import (
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rbac import (
     CILIUM,
     CLAIMANT,
     CLUSTER_POLICIES,
@@ -27,6 +25,8 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rules import
     WORKSPACES,
     Rule,
 )
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.responses import error_from_answer
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import GoneError
 
 VARS = pathlib.Path(__file__).parents[2] / "roles" / "claimant" / "vars" / "main.yml"
 

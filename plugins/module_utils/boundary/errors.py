@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ..cluster.errors import SandboxError
+from ..errors import SandboxError
 
 
 class PolicyError(SandboxError):

@@ -11,19 +11,19 @@ import socket
 import typing as t
 import urllib.parse
 
-from .access import Access
-from .answers import error_from_answer
-from .deadline import SYSTEM_CLOCK, Clock, Deadline
-from .errors import AccessError, ApiAnswerError, ApiTimeoutError, ApiUnreachableError, GoneError
+from ..deadline import SYSTEM_CLOCK, Clock, Deadline
+from ..errors import AccessError, ApiAnswerError, ApiTimeoutError, ApiUnreachableError, GoneError
+from .auth.access import Access
 from .resources import Body, Kind, ObjectRef
+from .responses import error_from_answer
 from .server_time import ServerTime
-from .transport import HAS_URLLIB3, cuttable, open_ahead, open_pools
+from .transport.pools import HAS_URLLIB3, cuttable, open_ahead, open_pools
 
 if HAS_URLLIB3:
     import urllib3
     import urllib3.exceptions as failures
 
-    from .transport import HandshakeError
+    from .transport.pools import HandshakeError
 
 #: The bound on one request unless a caller sets another; it cannot be switched off.
 REQUEST_TIMEOUT = 30.0

@@ -19,13 +19,13 @@ import threading
 import typing as t
 import urllib.parse
 
-from .access import Access
-from .answers import EXPIRED, grant
+from ..deadline import Deadline
+from ..errors import ApiTimeoutError, ApiUnreachableError, CredentialError, GoneError, MissingDependencyError
+from .auth.access import Access
 from .client import Client
-from .deadline import Deadline
-from .errors import ApiTimeoutError, ApiUnreachableError, CredentialError, GoneError, MissingDependencyError
 from .resources import ObjectRef
-from .transport import ssl_context
+from .responses import EXPIRED, grant
+from .transport.pools import ssl_context
 
 _SUBPROTOCOL = "v4.channel.k8s.io"
 _DATA = 0

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from .deadline import Deadline
-from .errors import ApiUnreachableError, SandboxError, UnavailableError
+from ..deadline import Deadline
+from ..errors import ApiUnreachableError, SandboxError, UnavailableError
 
 #: Waits between attempts in seconds: short first, as most blips are, then doubling up to the cap.
 FIRST_WAIT = 0.05

@@ -8,7 +8,7 @@ import datetime
 import email.utils
 import typing as t
 
-from .deadline import Clock
+from ..deadline import Clock
 
 _SECOND = datetime.timedelta(seconds=1)
 

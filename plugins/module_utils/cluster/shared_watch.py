@@ -8,9 +8,9 @@ import threading
 import typing as t
 import uuid
 
+from ..deadline import SYSTEM_CLOCK, Deadline
+from ..errors import ApiUnreachableError, GoneError, SandboxError
 from .client import Client
-from .deadline import SYSTEM_CLOCK, Deadline
-from .errors import ApiUnreachableError, GoneError, SandboxError
 from .resources import BATCH_LABEL, Body, Kind, ObjectRef
 from .retry import LONGEST_WAIT, pause, wait_before_retry
 from .watch import deleted

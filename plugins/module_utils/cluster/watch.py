@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing as t
 
+from ..deadline import Deadline
+from ..errors import ApiUnreachableError, GoneError, SandboxError, UnavailableError
 from .client import Client
-from .deadline import Deadline
-from .errors import ApiUnreachableError, GoneError, SandboxError, UnavailableError
-from .reading import read
+from .reads import read
 from .resources import Body, ObjectRef
 from .retry import LONGEST_WAIT, pause, wait_or_raise
 

@@ -8,18 +8,19 @@ import dataclasses
 import typing as t
 
 from ..cluster.client import Client
-from ..cluster.deadline import Deadline
-from ..cluster.reading import read
+from ..cluster.reads import read
 from ..cluster.resources import ObjectRef
+from ..deadline import Deadline
 from ..guest.agent import Agent
-from ..lifecycle.address import locate
 from ..lifecycle.errors import AcquireError
-from ..lifecycle.naming import check_name
-from ..workspace.naming import workspace_ref
-from .verb import Params, namespace_of
+from ..lifecycle.names import check_name
+from ..lifecycle.observed.agent_address import locate
+from ..workspace.names import workspace_ref
+from .options.specs import Params
+from .verb import namespace_of
 
 if t.TYPE_CHECKING:
-    from ..lifecycle.request import AddressMode
+    from ..lifecycle.observed.agent_address import AddressMode
 
 #: Seconds for finding the agent: two or three reads.
 LOCATE_SECONDS = 30.0
@@ -73,9 +74,9 @@ def _workspace(
     client: Client, ref: ObjectRef, workspace_id: str, port: int, mode: AddressMode, deadline: Deadline
 ) -> Guest:
     # Most tasks name a sandbox, and the first of a play would wait for all that makes workspaces.
-    from ..workspace.body import refuse_stranger
     from ..workspace.fencing import SUSPENDED, mode_of
-    from ..workspace.settling import running_guest, suspended
+    from ..workspace.flush import running_guest, suspended
+    from ..workspace.manifest import refuse_stranger
 
     body = read(client, ref, deadline)
     refuse_stranger(body, ref, workspace_id)

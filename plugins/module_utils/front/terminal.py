@@ -9,11 +9,11 @@ import os
 import sys
 import typing as t
 
-from ..cluster.deadline import Deadline
-from ..cluster.errors import SandboxError
-from ..guest.console import refuse_no_terminal, run_on_console
+from ..deadline import Deadline
+from ..errors import SandboxError
+from ..guest.sessions.console import refuse_no_terminal, run_on_console
 from .guests import check_guest, find_guest
-from .options import ACCESS, AGENT
+from .options.specs import ACCESS, AGENT
 from .verb import Context, connect
 
 #: What a person expects when no command is given.

@@ -10,15 +10,14 @@ import re
 import typing as t
 import urllib.parse
 
-from ..cluster.access import resolve_access
+from ..cluster.auth.access import resolve_access
 from ..cluster.client import MINIMUM_REQUEST_TIMEOUT, Client
-from ..cluster.errors import InputError, SandboxError
-from .durations import seconds
+from ..errors import InputError, SandboxError
+from .client_cache import KeptClient
 from .interrupts import interruptible
-from .kept_client import KeptClient
-from .options import ACCESS, Spec
+from .options.durations import seconds
+from .options.specs import ACCESS, Params, Spec
 
-Params = dict[str, t.Any]
 Result = dict[str, t.Any]
 
 

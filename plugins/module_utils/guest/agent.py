@@ -7,14 +7,14 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ..cluster.deadline import Deadline
-from ..cluster.errors import InputError
-from .calls import DEFAULT_HEARTBEAT, Caller
-from .command import DEFAULT_MAX_OUTPUT, command_body
-from .connection import Dial, Peer, no_agent
-from .execution import Execution, OutputCallback
-from .running import RunningExecution
-from .wire import MISSES, PROTOCOL
+from ..deadline import Deadline
+from ..errors import InputError
+from .execution.request import DEFAULT_MAX_OUTPUT, command_body
+from .execution.running import RunningExecution
+from .execution.stream import Execution, OutputCallback
+from .protocol.call import DEFAULT_HEARTBEAT, Caller
+from .protocol.connection import Dial, Peer, no_agent
+from .protocol.wire import MISSES, PROTOCOL
 
 DEFAULT_PORT = 1024
 SHORTEST_HEARTBEAT = 0.1

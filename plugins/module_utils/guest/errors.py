@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ..cluster.errors import SandboxError
+from ..errors import SandboxError
 
 
 class GuestError(SandboxError):

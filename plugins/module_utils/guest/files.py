@@ -10,13 +10,13 @@ import io
 import typing as t
 import uuid
 
-from ..cluster.deadline import Deadline
+from ..deadline import Deadline
 from .agent import Agent
-from .calls import Call
 from .errors import GuestChecksumError, GuestRefusedError, GuestUnreachableError
-from .execution import StreamReader
-from .running import explained
-from .wire import CHANNEL_STDIN, encode_channel, encode_event
+from .execution.running import explained
+from .execution.stream import StreamReader
+from .protocol.call import Call
+from .protocol.wire import CHANNEL_STDIN, encode_channel, encode_event
 
 #: Bytes of one frame.
 _PART = 256 * 1024

@@ -9,13 +9,13 @@ import socket
 import threading
 import typing as t
 
-from ..cluster.deadline import SYSTEM_CLOCK, Cancellation, Clock, Deadline
-from ..cluster.errors import SandboxError
+from ..deadline import SYSTEM_CLOCK, Cancellation, Clock, Deadline
+from ..errors import SandboxError
 from .agent import Agent
-from .calls import Call
-from .execution import StreamReader
-from .running import explained
-from .wire import CHANNEL_STDIN, END_OF_STREAM, encode_channel
+from .execution.running import explained
+from .execution.stream import StreamReader
+from .protocol.call import Call
+from .protocol.wire import CHANNEL_STDIN, END_OF_STREAM, encode_channel
 
 _CHUNK = 64 * 1024
 #: Seconds for one connection through the agent to be made.

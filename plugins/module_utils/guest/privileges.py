@@ -13,16 +13,10 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from ..cluster.deadline import Deadline
+from ..deadline import Deadline
 from .agent import Agent
-from .calls import printable
-from .errors import (
-    GuestRefusedError,
-    GuestTimeoutError,
-    GuestUnreachableError,
-    GuestUnsupportedError,
-    PrivilegeError,
-)
+from .errors import GuestRefusedError, GuestTimeoutError, GuestUnreachableError, GuestUnsupportedError, PrivilegeError
+from .protocol.call import printable
 
 _STATUS = "/proc/self/status"
 _READ_STATUS = f"import sys; sys.stdout.write(open('{_STATUS}').read())"

@@ -7,10 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ..cluster.deadline import Deadline
+from ..deadline import Deadline
 from .agent import Agent
-from .calls import Call, printable
 from .errors import QuiesceUnconfirmedError
+from .protocol.call import Call, printable
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ..cluster.errors import SandboxError
+from ..errors import SandboxError
 
 if t.TYPE_CHECKING:
-    from ..boundary.verdict import Verdict
+    from ..boundary.reach.verdict import Verdict
 
 
 class AcquireError(SandboxError):

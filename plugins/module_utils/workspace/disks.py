@@ -13,14 +13,14 @@ import json
 import typing as t
 
 from ..cluster.client import Client
-from ..cluster.deadline import Deadline
-from ..cluster.errors import GoneError
-from ..cluster.reading import read
+from ..cluster.reads import read
 from ..cluster.resources import VOLUME_CLAIM, Body, ObjectRef, annotation
-from ..lifecycle.direct import Template
+from ..deadline import Deadline
+from ..errors import GoneError
+from ..lifecycle.acquire.direct import Template
 from ..lifecycle.errors import AcquireError
 from .errors import WorkspaceDiskError
-from .naming import DISKS_ANNOTATION
+from .names import DISKS_ANNOTATION
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,11 @@ import re
 import typing as t
 
 from ..cluster.client import Client
-from ..cluster.deadline import Deadline
-from ..cluster.errors import (
+from ..cluster.reads import read
+from ..cluster.resources import Body, ObjectRef, annotation
+from ..cluster.retry import pause, wait_or_raise
+from ..deadline import Deadline
+from ..errors import (
     ApiUnreachableError,
     ConflictError,
     GoneError,
@@ -24,12 +27,9 @@ from ..cluster.errors import (
     NotServedError,
     UnavailableError,
 )
-from ..cluster.reading import read
-from ..cluster.resources import Body, ObjectRef, annotation
-from ..cluster.retry import pause, wait_or_raise
-from ..lifecycle.matching import timestamp
+from ..lifecycle.timestamps import timestamp
 from .errors import WorkspacePreconditionError, WorkspaceReplacedError
-from .naming import HOLDER_EPOCH_ANNOTATION, MODE_CHANGED_ANNOTATION
+from .names import HOLDER_EPOCH_ANNOTATION, MODE_CHANGED_ANNOTATION
 
 #: The largest epoch: what every JSON library keeps exactly.
 LARGEST_EPOCH = 2**53 - 1

@@ -9,26 +9,26 @@ import dataclasses
 import typing as t
 
 from ..cluster.client import Client
-from ..cluster.deadline import Deadline
-from ..cluster.errors import SandboxError
 from ..cluster.resources import ObjectRef
+from ..deadline import Deadline
+from ..errors import SandboxError
 from ..guest.agent import Agent
 from ..guest.errors import GuestError, GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
-from ..guest.execution import Execution
+from ..guest.execution.stream import Execution
 from ..guest.quiescence import FlushReport, QuiesceReport
-from ..lifecycle.address import FIRST_SHARE
-from ..lifecycle.keeper import Keeper
-from ..lifecycle.keeper_book import Entry
-from .body import refuse_stranger
+from ..lifecycle.lease.keeper import Keeper
+from ..lifecycle.lease.registry import Entry
+from ..lifecycle.observed.agent_address import FIRST_SHARE
+from .delete import DeleteRequest, delete_workspace
 from .errors import WorkspaceGuestGoneError, WorkspaceReplacedError
 from .fencing import SUSPENDED, Fence, mode_of
+from .flush import flush, quiesce, running_guest, suspended
 from .identity import GuestRestart, Identity, identity_of, restart_between
 from .lease import workspace_lease_of
-from .opening import open_workspace
-from .removal import DeleteRequest, delete_workspace
+from .manifest import refuse_stranger
+from .open import open_workspace
 from .request import Opened, Suspended, SuspendRequest, WorkspaceRequest
-from .settling import flush, quiesce, running_guest, suspended
-from .suspending import suspend_workspace
+from .suspend import suspend_workspace
 
 #: Seconds for finding out where the guest is, when a call to it has failed.
 LOOK_SECONDS = 30.0

@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 import typing as t
 
-from ..lifecycle.binding import BoundPod
+from ..lifecycle.observed.pod import BoundPod
 
 RestartReason = t.Literal["pod-replaced", "container-restarted"]
 

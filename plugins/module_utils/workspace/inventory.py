@@ -9,17 +9,17 @@ import datetime
 import typing as t
 
 from ..cluster.client import Client
-from ..cluster.deadline import Deadline
-from ..cluster.reading import read_items
+from ..cluster.reads import read_items
 from ..cluster.resources import SANDBOX, TEMPLATE, VOLUME_CLAIM, Body, Kind, annotation, condition
 from ..cluster.resources import workspace_id as workspace_id_of
-from ..lifecycle import direct
-from ..lifecycle.status import DEAD_REASONS
-from .body import has_expired, is_settled, template_hash, template_of
+from ..deadline import Deadline
+from ..lifecycle.acquire import direct
+from ..lifecycle.observed.status import DEAD_REASONS
 from .disks import Disk, disks_of
 from .errors import WorkspaceDiskError, WorkspacePreconditionError
 from .fencing import SUSPENDED, mode_of, stored_epoch
-from .naming import MODE_CHANGED_ANNOTATION, TEMPLATE_HASH_ANNOTATION, WORKSPACE_SELECTOR
+from .manifest import has_expired, is_settled, template_hash, template_of
+from .names import MODE_CHANGED_ANNOTATION, TEMPLATE_HASH_ANNOTATION, WORKSPACE_SELECTOR
 
 Mode = t.Literal["running", "suspended"]
 Phase = t.Literal["ready", "pending", "suspending", "suspended", "expired", "finished", "failed", "terminating"]

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""The keeper's process (``lifecycle/keeper_process``), with workspaces among what it keeps."""
+"""The keeper's process (``lifecycle/lease/process``), with workspaces among what it keeps."""
 
 from __future__ import annotations
 
-from ..lifecycle import keeper_process
-from ..lifecycle.keeper_wire import Message
-from ..lifecycle.lease import Lease
+from ..lifecycle.lease import process as keeper_process
+from ..lifecycle.lease.lease import Lease
+from ..lifecycle.lease.protocol import Message
 
 
 def main(lifeline: int, door: int) -> None:

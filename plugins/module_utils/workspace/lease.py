@@ -14,25 +14,20 @@ import datetime
 import typing as t
 
 from ..cluster.client import Client
-from ..cluster.deadline import Deadline
 from ..cluster.resources import Body, condition
 from ..cluster.retry import pause
-from ..lifecycle import direct
-from ..lifecycle.lease import Lease, read_held
-from ..lifecycle.request import DEFAULT_AGENT_PORT, AddressMode
-from ..lifecycle.status import EXPIRED_REASONS
-from .body import is_settled, refuse_stranger
-from .errors import (
-    NotSettledError,
-    WorkspaceNotFoundError,
-    WorkspacePreconditionError,
-    WorkspaceReplacedError,
-)
+from ..deadline import Deadline
+from ..lifecycle.acquire import direct
+from ..lifecycle.lease.lease import Lease, read_held
+from ..lifecycle.observed.agent_address import DEFAULT_AGENT_PORT, AddressMode
+from ..lifecycle.observed.status import EXPIRED_REASONS
+from .errors import NotSettledError, WorkspaceNotFoundError, WorkspacePreconditionError, WorkspaceReplacedError
 from .fencing import SUSPENDED, check_epoch, mode_of, refuse_overtaken, stored_epoch
-from .naming import HOLDER_EPOCH_ANNOTATION, workspace_ref
+from .flush import suspended
+from .manifest import is_settled, refuse_stranger
+from .names import HOLDER_EPOCH_ANNOTATION, workspace_ref
 from .request import Opened, SuspendRequest, WorkspaceRequest
-from .settling import suspended
-from .suspending import not_found, suspend_workspace
+from .suspend import not_found, suspend_workspace
 
 #: What its description says that it is, where other leases have the kind of their object.
 WORKSPACE_KIND = "Workspace"

@@ -8,26 +8,25 @@ import dataclasses
 import datetime
 import typing as t
 
-from ..cluster.errors import InputError
 from ..cluster.resources import ObjectRef
+from ..errors import InputError
 from ..guest.agent import AgentAddress
 from ..guest.quiescence import FlushReport, QuiesceReport
-from ..lifecycle.boundaries import EgressBoundary, IngressBoundary, Unverified
-from ..lifecycle.naming import check_labels, check_name
-from ..lifecycle.request import (
-    DEFAULT_AGENT_PORT,
+from ..lifecycle.acquire.request import (
     DEFAULT_READY_TIMEOUT,
     MAXIMUM_SECONDS,
     MINIMUM_TTL,
     AcquireRequest,
-    AddressMode,
     OnStale,
     Verdict,
 )
+from ..lifecycle.names import check_labels, check_name
+from ..lifecycle.observed.agent_address import DEFAULT_AGENT_PORT, AddressMode
+from ..lifecycle.verification.spec import EgressBoundary, IngressBoundary, Unverified
 from .disks import Disk
 from .fencing import check_epoch
 from .identity import Identity
-from .naming import workspace_ref
+from .names import workspace_ref
 
 #: ``created``: it is new, with an empty disk. ``adopted``: it ran already. ``resumed``: its pod was started on its
 #: disk. ``recovered``: the same, after its pod had ended by itself.

@@ -8,18 +8,18 @@ import dataclasses
 import typing as t
 
 from ..cluster.client import Client
-from ..cluster.deadline import Deadline
-from ..cluster.errors import GoneError
-from ..cluster.reading import read
+from ..cluster.reads import read
 from ..cluster.resources import POD, Body, ObjectRef
-from ..lifecycle import direct
-from ..lifecycle.acquire import Acquire
-from ..lifecycle.address import Bound
-from ..lifecycle.binding import pod_has_ended
-from ..lifecycle.paths import DirectPath
-from ..lifecycle.request import Verdict
-from ..lifecycle.verification import Verification
-from .body import has_ended, is_settled
+from ..deadline import Deadline
+from ..errors import GoneError
+from ..lifecycle.acquire import direct
+from ..lifecycle.acquire.acquire import Acquire
+from ..lifecycle.acquire.request import Verdict
+from ..lifecycle.acquire.sources import DirectPath
+from ..lifecycle.observed.agent_address import Bound
+from ..lifecycle.observed.pod import pod_has_ended
+from ..lifecycle.verification.verify import Verification
+from .manifest import has_ended, is_settled
 from .request import WorkspaceRequest
 
 

@@ -10,7 +10,7 @@ import socketserver
 import threading
 import typing as t
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.wire import (
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.protocol.wire import (
     CHANNEL_EVENT,
     CHANNEL_STDOUT,
     END_OF_STREAM,

@@ -7,11 +7,11 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import Access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import Access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.credentials import StaticToken
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.credentials import StaticToken
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import SYSTEM_CLOCK, Clock
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import SYSTEM_CLOCK, Clock
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
 
 from .agent import POD_UID, FakeAgent
 from .controller import NAMESPACE, POOL, FakeController

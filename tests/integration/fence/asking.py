@@ -8,9 +8,9 @@ import dataclasses
 import json
 import typing as t
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.transport import open_pools
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.transport.pools import open_pools
 
 Body = dict[str, t.Any]
 

@@ -8,7 +8,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach import Reach
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach.reach import Reach
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import TEMPLATE_LABEL
 
 from .asking import Answer, Asking, Body

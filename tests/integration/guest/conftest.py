@@ -8,13 +8,13 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release import release
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.request import AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.release import release
 
 
 class Held(t.NamedTuple):

@@ -7,11 +7,11 @@ from __future__ import annotations
 import io
 import os
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.attachment import open_terminal
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.files import Files
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.forwarding import open_tcp
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import flush, quiesce
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions import Sessions
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions.attachment import open_terminal
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions.sessions import Sessions
 from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import eventually, within
 
 LISTEN = "import socket; s = socket.create_server(('', 8080)); c, a = s.accept(); c.sendall(c.recv(9)[::-1]); c.recv(9)"

@@ -18,21 +18,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent, AgentAddress
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.attachment import open_terminal
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import (
     ExecutionLostError,
     GuestError,
     GuestRefusedError,
     GuestUnreachableError,
 )
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.execution import Execution
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.executions import Executions
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.execution.stream import Execution
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.files import Files
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.forwarding import open_tcp
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import flush, quiesce
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions import Sessions
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions.attachment import open_terminal
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions.detached import Executions
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions.sessions import Sessions
 from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import eventually, within
 
 #: Seconds: three heartbeats of the fixture, and what a busy machine needs.

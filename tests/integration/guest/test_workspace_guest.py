@@ -48,10 +48,10 @@ def lived(play: t.Any, new_namespace: t.Any, image: str, tmp_path_factory: pytes
 
     def session(name: str, **options: t.Any) -> Task:
         given = {**where, "session": "serve", **options}
-        return {"name": name, "namzu.sandbox.workspace_session": given, "diff": True}
+        return {"name": name, "namzu.sandbox.sandbox_session": given, "diff": True}
 
     def read(name: str, **options: t.Any) -> Task:
-        return {"name": name, "namzu.sandbox.workspace_session_info": {**where, **options}}
+        return {"name": name, "namzu.sandbox.sandbox_session_info": {**where, **options}}
 
     def say(name: str, words: str, **more: t.Any) -> Task:
         return {"name": name, "ansible.builtin.raw": f"echo {words}", "changed_when": False, **more}

@@ -12,11 +12,12 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster import client as client_module
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import Access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import Access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.credentials import StaticToken
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.credentials import StaticToken
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import (
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, POD
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import (
     AccessError,
     ApiAnswerError,
     ApiError,
@@ -29,7 +30,6 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors impor
     SandboxError,
     UnavailableError,
 )
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, POD
 
 from .scripted import Scripted, Step, answer, claim, status_object
 

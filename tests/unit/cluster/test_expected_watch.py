@@ -11,12 +11,12 @@ import time
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import Access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import Access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import ApiUnreachableError
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.transport import OpenedAhead
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.transport.pools import OpenedAhead
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import ApiUnreachableError
 
 from .authorities import Authority, server_context
 from .scripted import Scripted, answer

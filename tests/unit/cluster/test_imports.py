@@ -19,8 +19,8 @@ ROOT = pathlib.Path(__file__).parents[3]
 MODULES = [
     f"{CORE}.cluster.client",
     f"{CORE}.cluster.watch",
-    f"{CORE}.lifecycle.acquire",
-    f"{CORE}.lifecycle.release",
+    f"{CORE}.lifecycle.acquire.acquire",
+    f"{CORE}.lifecycle.release.release",
     f"{CORE}.front.verbs.sandbox",
     f"{CORE}.front.verbs.sandbox_exec",
 ]
@@ -55,7 +55,7 @@ def test_reading_a_static_kubeconfig_does_not_bring_the_official_client(tmp_path
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(config))
     program = (
-        f"from {CORE}.cluster.access import resolve_access\n"
+        f"from {CORE}.cluster.auth.access import resolve_access\n"
         f"from {CORE}.cluster.client import Client\n"
         f"Client(resolve_access({{'kubeconfig': {str(path)!r}}}, {{}})).close()"
     )
@@ -71,8 +71,8 @@ def test_finding_a_sandbox_does_not_bring_what_proves_its_boundary(module: str, 
 
 def test_connection_never_brings_what_proves_a_boundary(tmp_path: pathlib.Path) -> None:
     """Neither when it is loaded, nor when it looks for a sandbox: every task has a process that would do it anew."""
-    tree = ast.parse((ROOT / "plugins/plugin_utils/connection_link.py").read_text(encoding="utf-8"))
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 2]
+    tree = ast.parse((ROOT / "plugins/plugin_utils/connection/link.py").read_text(encoding="utf-8"))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 3]
     loaded = [f"import {CORE.removesuffix('module_utils')}{node.module}" for node in found]
-    assert f"import {CORE}.lifecycle.address" in loaded
+    assert f"import {CORE}.lifecycle.observed.agent_address" in loaded
     assert boundary_in(imported_by("\n".join(loaded), tmp_path)) == []

@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.answers import retry_after_seconds
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import (
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.responses import retry_after_seconds
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.retry import (
+    FIRST_WAIT,
+    LONGEST_WAIT,
+    retry,
+    wait_before_retry,
+)
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import (
     ApiAnswerError,
     ApiTimeoutError,
     ApiUnreachableError,
@@ -22,12 +28,6 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors impor
     GoneError,
     InvalidError,
     UnavailableError,
-)
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.retry import (
-    FIRST_WAIT,
-    LONGEST_WAIT,
-    retry,
-    wait_before_retry,
 )
 
 from ...faults.fake.clock import SkippingClock

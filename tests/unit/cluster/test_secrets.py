@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import resolve_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.kubeconfig import _Entry, login_from_kubeconfig
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import SandboxError
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.kubeconfig import _Entry, login_from_kubeconfig
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import SandboxError
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent, AgentAddress
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.binding import BoundPod
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.pod import BoundPod
 
 from .scripted import Scripted, answer, status_object
 

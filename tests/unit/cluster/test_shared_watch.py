@@ -11,12 +11,12 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import Access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import Access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import CredentialError, GoneError
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, Body
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.shared_watch import SharedWatch
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import CredentialError, GoneError
 
 from .scripted import Scripted, Step, answer, chunk, claim, status_object, watch_head
 

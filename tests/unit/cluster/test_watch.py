@@ -11,16 +11,12 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster import client as client_module
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.access import Access
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import Access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.errors import (
-    CredentialError,
-    GoneError,
-    UnavailableError,
-)
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, Body
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.watch import follow
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import CredentialError, GoneError, UnavailableError
 
 from .scripted import Scripted, Step, answer, chunk, claim, status_object, watch_head
 

@@ -21,8 +21,8 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.front import terminal
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.options import ACCESS
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
 
 from ...faults.fake.agent import POD_UID
 from ...faults.fake.cluster import FakeCluster

@@ -18,9 +18,9 @@ import threading
 import time
 import typing as t
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent, AgentAddress
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.wire import FrameDecoder, encode
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.protocol.wire import FrameDecoder, encode
 
 FOLDER = pathlib.Path(__file__).resolve().parents[3] / "roles/template/files/agent"
 TOKEN = "8f7c2f0a-3b1e-4f4e-9d0c-5a2b7c6d1e90"

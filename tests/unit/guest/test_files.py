@@ -23,7 +23,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import 
     GuestUnreachableError,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.files import LARGEST_RANGE, Files
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.wire import encode
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.protocol.wire import encode
 from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import (
     TOKEN,
     RunningAgent,
@@ -42,7 +42,7 @@ MEMORY = 64 * 1024
 #: Another process, so that what it holds at most is what the client holds, and not what other tests have held.
 BOTH_WAYS = """
 import hashlib, io, json, os, sys
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent, AgentAddress
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.files import Files
 

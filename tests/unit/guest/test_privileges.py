@@ -21,7 +21,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import 
     GuestUnsupportedError,
     PrivilegeError,
 )
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.execution import Execution
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.execution.stream import Execution
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.privileges import (
     Privileges,
     capability_names,
@@ -33,8 +33,8 @@ from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import (
     within,
     without_privileges,
 )
-from ansible_collections.namzu.sandbox.tests.unit.guest.test_agent_client import Server, agent_at
-from ansible_collections.namzu.sandbox.tests.unit.guest.test_agent_client import answer as answered
+from tests.unit.guest.agent.test_client import Server, agent_at
+from tests.unit.guest.agent.test_client import answer as answered
 
 ZERO = "0000000000000000"
 MASKS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")

@@ -14,9 +14,9 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import 
     GuestRefusedError,
     QuiesceUnconfirmedError,
 )
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.executions import Executions
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import flush, quiesce
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions import Sessions
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions.detached import Executions
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions.sessions import Sessions
 from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import (
     RunningAgent,
     eventually,

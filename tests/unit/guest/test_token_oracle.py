@@ -14,7 +14,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.wire import encode
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.protocol.wire import encode
 from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import (
     PATIENCE,
     TOKEN,

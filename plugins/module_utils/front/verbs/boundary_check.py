@@ -6,29 +6,28 @@ from __future__ import annotations
 
 import typing as t
 
-from ...boundary.addresses import show_address
-from ...boundary.groups import grouped
-from ...boundary.manifests import read_manifests
-from ...boundary.matrix import matrix
-from ...boundary.objects import Pod, World
-from ...boundary.selectors import parse_selector
-from ...boundary.verdict import Verdict
+from ...boundary.reach.groups import grouped
+from ...boundary.reach.matrix import matrix
+from ...boundary.reach.verdict import Verdict
+from ...boundary.sets.addresses import show_address
+from ...boundary.sets.selectors import parse_selector
+from ...boundary.world.manifests import read_manifests
+from ...boundary.world.objects import Pod, World
 from ...cluster.client import Client
-from ...cluster.deadline import Deadline
-from ...cluster.errors import InputError
-from ...cluster.reading import read
+from ...cluster.reads import read
 from ...cluster.resources import POD
+from ...deadline import Deadline
+from ...errors import InputError
 from ...guest.agent import Agent
-from ...lifecycle.address import locate
-from ...lifecycle.boundaries import EgressBoundary, IngressBoundary
-from ...lifecycle.boundary_check import Asked, Checked, Live, Offline, Subject, check, matching, own_address
+from ...lifecycle.check.check import Asked, Checked, Live, Offline, Subject, check, matching, own_address
 from ...lifecycle.errors import BoundaryError
-from ...lifecycle.network_probe import places_near, probe_network
-from ...lifecycle.request import AddressMode
-from ..durations import seconds
-from ..labels import labels_of
-from ..options import BOUNDARY_CHECK
-from ..verb import Context, Params, Result, Verb, connect, namespace_of
+from ...lifecycle.observed.agent_address import AddressMode, locate
+from ...lifecycle.verification.network_probe import places_near, probe_network
+from ...lifecycle.verification.spec import EgressBoundary, IngressBoundary
+from ..options.durations import seconds
+from ..options.labels import labels_of
+from ..options.specs import BOUNDARY_CHECK, Params
+from ..verb import Context, Result, Verb, connect, namespace_of
 
 #: Seconds for all lists, retries included.
 READ_SECONDS = 60.0

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from ...cluster.deadline import Deadline
-from ...lifecycle.capacity import read_capacity
-from ...lifecycle.naming import check_name
-from ..options import CAPACITY_INFO
-from ..verb import Context, Params, Result, Verb, connect, namespace_of
+from ...deadline import Deadline
+from ...lifecycle.names import check_name
+from ...lifecycle.observed.capacity import read_capacity
+from ..options.specs import CAPACITY_INFO, Params
+from ..verb import Context, Result, Verb, connect, namespace_of
 
 #: Seconds for one GET and two LISTs, retries included.
 READ_SECONDS = 60.0

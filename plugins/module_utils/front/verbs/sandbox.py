@@ -8,22 +8,22 @@ import dataclasses
 import typing as t
 
 from ...cluster.client import Client
-from ...cluster.deadline import Deadline
-from ...cluster.errors import SandboxError
-from ...lifecycle.acquire import acquire, would_acquire
-from ...lifecycle.acquire_many import PartialAcquireError, acquire_many, numbered
-from ...lifecycle.boundaries import EgressBoundary, IngressBoundary
-from ...lifecycle.matching import timestamp
-from ...lifecycle.naming import check_name
-from ...lifecycle.releases import names_matching, release_many
-from ...lifecycle.request import Acquired, AcquireRequest
-from ..durations import length, seconds
-from ..host_vars import add_host_vars
-from ..keeping import Keeping, keeping
-from ..labels import labels_of
-from ..options import SANDBOX
-from ..results import sandbox_result
-from ..verb import Context, Params, Result, Verb, connect, failure, namespace_of
+from ...deadline import Deadline
+from ...errors import SandboxError
+from ...lifecycle.acquire.acquire import acquire, would_acquire
+from ...lifecycle.acquire.request import Acquired, AcquireRequest
+from ...lifecycle.batch import PartialAcquireError, acquire_many, numbered
+from ...lifecycle.names import check_name
+from ...lifecycle.release.many import names_matching, release_many
+from ...lifecycle.timestamps import timestamp
+from ...lifecycle.verification.spec import EgressBoundary, IngressBoundary
+from ..leases.sandboxes import Keeping, keeping
+from ..options.durations import length, seconds
+from ..options.labels import labels_of
+from ..options.specs import SANDBOX, Params
+from ..results.host_vars import add_host_vars
+from ..results.sandboxes import sandbox_result
+from ..verb import Context, Result, Verb, connect, failure, namespace_of
 
 
 def run(params: Params, context: Context) -> Result:

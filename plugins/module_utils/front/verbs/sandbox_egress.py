@@ -7,15 +7,15 @@ from __future__ import annotations
 import typing as t
 
 from ...cluster.client import Client
-from ...cluster.deadline import Deadline
 from ...cluster.resources import Body, ObjectRef
-from ...lifecycle.boundaries import EgressBoundary
-from ...lifecycle.naming import check_name
-from ...lifecycle.sandbox_egress import EgressChange, remove_egress, set_egress
-from ..durations import length
-from ..options import SANDBOX_EGRESS
-from ..results import boundary_result
-from ..verb import Context, Params, Result, Verb, connect, namespace_of
+from ...deadline import Deadline
+from ...lifecycle.egress.change import EgressChange, remove_egress, set_egress
+from ...lifecycle.names import check_name
+from ...lifecycle.verification.spec import EgressBoundary
+from ..options.durations import length
+from ..options.specs import SANDBOX_EGRESS, Params
+from ..results.sandboxes import boundary_result
+from ..verb import Context, Result, Verb, connect, namespace_of
 
 
 def run(params: Params, context: Context) -> Result:

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import typing as t
 
-from ...cluster.deadline import Deadline
-from ...cluster.errors import InputError
+from ...deadline import Deadline
+from ...errors import InputError
 from ...guest.errors import ExecutionDetachedError, GuestStoppedError
-from ...guest.execution import Execution
-from ...guest.executions import LARGEST_KEPT_OUTPUT, Executions
-from ..commands import command_options, shown, timeout_of, words_of
+from ...guest.execution.stream import Execution
+from ...guest.sessions.detached import LARGEST_KEPT_OUTPUT, Executions
 from ..guests import Guest, check_guest, find_guest
-from ..options import SANDBOX_EXEC
-from ..verb import Context, Params, Result, Verb, connect, failure
+from ..options.commands import command_options, shown, timeout_of, words_of
+from ..options.specs import SANDBOX_EXEC, Params
+from ..verb import Context, Result, Verb, connect, failure
 
 #: Seconds beyond a command's own timeout in which the agent must have ended it and said so.
 ANSWER_SECONDS = 30.0

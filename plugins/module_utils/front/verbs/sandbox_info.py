@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ...cluster.deadline import Deadline
-from ...cluster.errors import InputError, MissingDependencyError
-from ...lifecycle.inventory import standing_sandboxes
-from ..options import SANDBOX_INFO
-from ..results import standing_result
-from ..verb import Context, Params, Result, Verb, connect, namespace_of
+from ...deadline import Deadline
+from ...errors import InputError, MissingDependencyError
+from ...lifecycle.observed.inventory import standing_sandboxes
+from ..options.specs import SANDBOX_INFO, Params
+from ..results.sandboxes import standing_result
+from ..verb import Context, Result, Verb, connect, namespace_of
 
 #: Seconds for the three lists, retries included.
 READ_SECONDS = 60.0

@@ -8,15 +8,15 @@ import datetime
 import typing as t
 
 from ...cluster.client import Client
-from ...cluster.deadline import Deadline
-from ...cluster.errors import InputError
-from ...lifecycle.lease import Lease, Renewal, ensure_left, find_lease
-from ...lifecycle.matching import timestamp
-from ...lifecycle.naming import check_name
+from ...deadline import Deadline
+from ...errors import InputError
+from ...lifecycle.lease.lease import Lease, Renewal, ensure_left, find_lease
+from ...lifecycle.names import check_name
+from ...lifecycle.timestamps import timestamp
 from ...workspace.lease import find_workspace_lease
-from ..durations import seconds
-from ..options import SANDBOX_LEASE
-from ..verb import Context, Params, Result, Verb, connect, namespace_of
+from ..options.durations import seconds
+from ..options.specs import SANDBOX_LEASE, Params
+from ..verb import Context, Result, Verb, connect, namespace_of
 
 #: Seconds for everything, retries included.
 ALL_SECONDS = 60.0

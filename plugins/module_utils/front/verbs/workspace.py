@@ -10,21 +10,21 @@ import typing as t
 
 from ...cluster.client import Client
 from ...cluster.resources import Body
-from ...lifecycle.boundaries import EgressBoundary, IngressBoundary
-from ...workspace.body import template_of
+from ...lifecycle.verification.spec import EgressBoundary, IngressBoundary
+from ...workspace.delete import DeleteRequest, delete_workspace
 from ...workspace.fencing import mode_of
-from ...workspace.opening import Opening, open_workspace
-from ...workspace.removal import DeleteRequest, delete_workspace
+from ...workspace.manifest import template_of
+from ...workspace.open import Opening, open_workspace
 from ...workspace.request import Suspended, SuspendRequest, WorkspaceRequest
-from ...workspace.suspending import refresh_suspended, suspend_workspace
-from ..durations import length, seconds
-from ..host_vars import host_vars
-from ..keeping import Keeping, keeping
-from ..labels import labels_of
-from ..options import WORKSPACE
-from ..verb import Context, Params, Result, Verb, connect, namespace_of
-from ..workspace_keeping import giving_back, hold
-from ..workspace_results import opened_result, suspended_result
+from ...workspace.suspend import refresh_suspended, suspend_workspace
+from ..leases.sandboxes import Keeping, keeping
+from ..leases.workspaces import giving_back, hold
+from ..options.durations import length, seconds
+from ..options.labels import labels_of
+from ..options.specs import WORKSPACE, Params
+from ..results.host_vars import host_vars
+from ..results.workspaces import opened_result, suspended_result
+from ..verb import Context, Result, Verb, connect, namespace_of
 
 
 def run(params: Params, context: Context) -> Result:

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ...cluster.deadline import Deadline
+from ...deadline import Deadline
 from ...workspace.inventory import list_workspaces
-from ..options import WORKSPACE_INFO
-from ..verb import Context, Params, Result, Verb, connect, namespace_of
-from ..workspace_results import summary_result
+from ..options.specs import WORKSPACE_INFO, Params
+from ..results.workspaces import summary_result
+from ..verb import Context, Result, Verb, connect, namespace_of
 
 #: Seconds for the three lists, retries included.
 READ_SECONDS = 60.0

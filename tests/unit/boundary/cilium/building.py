@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach import Reach
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach.reach import Reach
 
 Body = dict[str, t.Any]
 

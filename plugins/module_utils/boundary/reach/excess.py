@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""The excess of a direction over what was asked for, one finding for each rule and reason."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ..engines.flow import Hit, Memo, flow
+from ..engines.model import Direction, Tier
+from ..sets.boxes import Region
+from ..world.objects import World
+from .verdict import Finding
+from .witness import example, realizable, show_peers
+
+#: Takes the excess, and gives the part of it that is worth a finding.
+Judge = c.Callable[[list[Hit], World], c.Iterable[Hit]]
+
+
+class Excess:
+    """What of one start a direction lets through, with the work kept for the next pod of the same world."""
+
+    def __init__(self, world: World, start: Region, judge: Judge | None = None) -> None:
+        """Args:
+        world: what is known of the cluster.
+        start: all traffic that was not asked for.
+        judge: says which of the excess counts; None when all of it does.
+        """
+        self._world = world
+        self._judge = judge
+        self._memo = Memo(start)
+        self._findings: dict[Hit, Finding | None] = {}
+        self._answers: dict[tuple[Tier, ...], tuple[Finding, ...]] = {}
+
+    def findings(self, rules: Direction, direction: str) -> tuple[Finding, ...]:
+        """The findings of one direction (always the same one) of one pod."""
+        found = self._answers.get(rules.tiers)
+        if found is None:
+            hits: t.Iterable[Hit] = flow(rules.tiers, self._memo)
+            if self._judge is not None:
+                hits = self._judge(list(hits), self._world)
+            made = (self._finding(direction, hit) for hit in hits)
+            found = self._answers[rules.tiers] = tuple(finding for finding in made if finding is not None)
+        return found
+
+    def _finding(self, direction: str, hit: Hit) -> Finding | None:
+        if hit not in self._findings:
+            self._findings[hit] = _finding(self._world, direction, hit)
+        return self._findings[hit]
+
+
+def _finding(world: World, direction: str, hit: Hit) -> Finding | None:
+    for box in hit.region:
+        real = realizable(box, world)
+        if real is None:
+            continue
+        point = example(real, world)
+        return Finding(
+            direction=direction,
+            policy=None if hit.rule is None else str(hit.rule.policy),
+            rule=None if hit.rule is None else hit.rule.index,
+            peers=show_peers(real),
+            ports=str(box.ports),
+            example=point.peer,
+            address=point.address,
+            protocol=point.protocol,
+            port=point.port,
+            reason=hit.doubt,
+        )
+    return None

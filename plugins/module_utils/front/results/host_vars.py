@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""The variables that make a sandbox a host of a play, for connection ``namzu.sandbox.sandbox``.
+
+They name things and files. A token, a password or the content of a kubeconfig is never among them: what a later play
+needs of those it finds where the task found them, in the environment or in the variables of the host.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...cluster.auth.access import ENVIRONMENT
+
+CONNECTION = "namzu.sandbox.sandbox"
+
+#: Access options that hold a name, an address or a path.
+_NAMED = ("kubeconfig", "context", "host", "ca_cert", "client_cert", "client_key", "validate_certs", "impersonate_user",
+          "impersonate_groups")  # fmt: skip
+
+
+def host_vars(
+    sandbox: t.Mapping[str, t.Any], params: t.Mapping[str, t.Any], environ: t.Mapping[str, str]
+) -> dict[str, t.Any]:
+    """Variables by which a host is this sandbox.
+
+    Args:
+        sandbox: has ``name``, ``namespace`` and ``uid``.
+        params: the ``access`` options, and ``agent``.
+        environ: the environment that the access options are completed from.
+    """
+    agent = params.get("agent") or {}
+    way = {option: _given(option, params, environ) for option in _NAMED}
+    if not (way["kubeconfig"] or params.get("kubeconfig") or _reads_no_file(way, params, environ)):
+        way["kubeconfig"] = environ.get("KUBECONFIG") or None
+    variables = {
+        "name": sandbox["name"],
+        "namespace": sandbox["namespace"],
+        "uid": sandbox["uid"],
+        "agent_port": agent.get("port", 1024),
+        "agent_address": agent.get("address", "service"),
+        **{option: value for option, value in way.items() if value is not None},
+    }
+    return {
+        "ansible_connection": CONNECTION,
+        **{f"ansible_sandbox_{name}": value for name, value in variables.items()},
+    }
+
+
+def add_host_vars(
+    result: dict[str, t.Any], params: t.Mapping[str, t.Any], environ: t.Mapping[str, str]
+) -> dict[str, t.Any]:
+    """A task's result, with ``host_vars`` in every sandbox of it."""
+    single = [result["sandbox"]] if "sandbox" in result else []
+    for sandbox in [*result.get("sandboxes", []), *single]:
+        sandbox["host_vars"] = host_vars(sandbox, params, environ)
+    return result
+
+
+def _reads_no_file(way: t.Mapping[str, t.Any], params: t.Mapping[str, t.Any], environ: t.Mapping[str, str]) -> bool:
+    """Whether the server and a credential are named, so that no kubeconfig counts (``cluster/auth/access.py``)."""
+    credential = _given("api_key", params, environ) or (way["client_cert"] and way["client_key"])
+    return bool(way["host"] and credential)
+
+
+def _given(option: str, params: t.Mapping[str, t.Any], environ: t.Mapping[str, str]) -> t.Any:
+    value = params.get(option)
+    if value is None:
+        return next((environ[name] for name in ENVIRONMENT[option] if environ.get(name)), None)
+    return None if isinstance(value, dict) else value

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""The claim: what is asked of the controller.
+
+Source: agent-sandbox v0.5.6, SandboxClaim v1beta1.
+"""
+
+from __future__ import annotations
+
+import datetime
+import typing as t
+
+from ...cluster.resources import Body, ObjectRef
+from .manifest import Making
+from .match import label_differences, life_differences, policy_differences, refuse_mismatch
+from .request import AcquireRequest
+
+
+def claim_body(making: Making) -> Body:
+    """A pristine claim: pool, lease, labels. ``env`` or ``volumeClaimTemplates`` would force a cold start."""
+    request = making.request
+    spec: Body = {"warmPoolRef": {"name": request.warm_pool}, "lifecycle": making.lease}
+    if making.pod_labels:
+        spec["additionalPodMetadata"] = {"labels": making.pod_labels}
+    return making.body(spec)
+
+
+def refuse_other(claim: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> None:
+    """Raise when the claim that stands under the wanted name is not the one that the request describes.
+
+    Labels may have been added to it; what the request asks for must be there as asked.
+
+    Raises:
+        ClaimMismatchError: naming each difference.
+    """
+    refuse_mismatch(ref, _differences(claim, ref, request, now))
+
+
+def _differences(claim: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:
+    metadata, spec = claim.get("metadata", {}), claim.get("spec", {})
+    pool = (spec.get("warmPoolRef") or {}).get("name")
+    if pool != request.warm_pool:
+        yield f"its warm pool is {pool}, not {request.warm_pool}"
+    pod_labels = (spec.get("additionalPodMetadata") or {}).get("labels") or {}
+    yield from label_differences("label", metadata.get("labels") or {}, request.labels)
+    yield from label_differences("pod label", pod_labels, request.pod_labels)
+    yield from policy_differences(ref, claim, wanted=request.per_sandbox_egress)
+    yield from life_differences(claim, expires_at(claim), now)
+
+
+def expires_at(claim: Body) -> datetime.datetime | None:
+    """When the claim expires by itself, or None when it has no such time."""
+    text = (claim.get("spec", {}).get("lifecycle") or {}).get("shutdownTime")
+    return datetime.datetime.fromisoformat(str(text)) if text else None

@@ -1,0 +1,224 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Acquiring many at once: a bounded number of requests, one watch, and one outcome for each."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import threading
+import typing as t
+
+from ..cluster.client import Client
+from ..cluster.resources import CLAIM, SANDBOX, ObjectRef
+from ..cluster.shared_watch import SharedWatch
+from ..cluster.transport.pools import POOL_SIZE
+from ..deadline import Deadline
+from ..errors import InputError, SandboxError
+from .acquire.acquire import Acquire
+from .acquire.request import Acquired, AcquireRequest
+from .acquire.sources import paths_for
+from .acquire.wait_for_template import until_template
+from .release.many import release_all
+from .verification.verify import Verification
+
+#: The most sandboxes of one call; more is several calls, or a mistake.
+MAXIMUM_COUNT = 1000
+
+#: The most that wait for the controller at the same time: each is a thread, which costs little while it waits.
+WAITING = 256
+
+#: How an acquire fails whose deadline was called off: nothing that it waits for, and no request, has any time left.
+_CALLED_OFF = frozenset(
+    {"called-off", "not-ready", "api-timeout", "api-unreachable", "agent-timeout", "agent-unreachable"}
+)
+
+OnFailure = t.Literal["release_all", "keep"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of one of many.
+
+    Attributes:
+        name: the claim's name.
+        acquired: the sandbox, or None when there is none (any more).
+        error: why not, or None.
+    """
+
+    name: str
+    acquired: Acquired | None = None
+    error: SandboxError | None = None
+
+
+class PartialAcquireError(SandboxError):
+    """Not all of many sandboxes could be had.
+
+    Attributes:
+        outcomes: one for each, in order; with ``release_all`` none of them has a sandbox any more.
+    """
+
+    def __init__(self, message: str, outcomes: t.Sequence[Outcome], **common: t.Any) -> None:
+        super().__init__(message, **common)
+        self.outcomes = outcomes
+
+
+def acquire_many(
+    client: Client, request: AcquireRequest, count: int, on_failure: OnFailure = "release_all"
+) -> list[Acquired]:
+    """Acquire ``count`` sandboxes at once, all within one ``ready_timeout``.
+
+    With a name they are called ``<name>-0``, ``<name>-1``, …, and each that stands there and matches is kept; without
+    one all are fresh. It costs two or three requests a sandbox, and one list and one watch for all.
+
+    Args:
+        count: how many, 1 to 1000.
+        on_failure: ``release_all`` gives everything back that this call made as soon as one has failed; ``keep``
+            goes on and keeps what could be had.
+
+    Returns:
+        The sandboxes in order.
+
+    Raises:
+        PartialAcquireError: not all could be had; it has an outcome for each.
+        InputError: the count or a name cannot be.
+    """
+    requests = numbered(request, count)
+    deadline = Deadline(request.ready_timeout, client.clock)
+    paths = until_template(request, deadline, lambda: paths_for(client, requests, deadline))
+    with (
+        Verification(client, request, deadline) as verification,
+        SharedWatch(client, paths[0].ref.kind, request.namespace, deadline) as watch,
+    ):
+        turn = _Turn(deadline)
+        acquires = [
+            Acquire(client, one, path, deadline, verification, watch, turn)
+            for one, path in zip(requests, paths, strict=True)
+        ]
+        outcomes, first_failure = _run(client, request, acquires, deadline, watch, on_failure)
+    if first_failure is not None:
+        raise _partial(outcomes, first_failure)
+    return [outcome.acquired for outcome in outcomes if outcome.acquired is not None]
+
+
+class _Turn:
+    """As many at a time as there are connections; none once the whole is called off."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+        self._free = threading.Semaphore(POOL_SIZE)
+
+    def __enter__(self) -> None:
+        self._free.acquire()
+        if self._deadline.cancelled:
+            self._free.release()
+            raise SandboxError("It was called off.", reason="called-off", retryable=True)
+
+    def __exit__(self, *_: object) -> None:
+        self._free.release()
+
+
+def numbered(request: AcquireRequest, count: int) -> list[AcquireRequest]:
+    """One request for each of ``count`` sandboxes.
+
+    Raises:
+        InputError: the count is out of bounds, or a numbered name would be too long.
+    """
+    if not 1 <= count <= MAXIMUM_COUNT:
+        raise InputError(f"count is {count}; it must be between 1 and {MAXIMUM_COUNT}.")
+    if request.name is None:
+        return [request] * count
+    return [dataclasses.replace(request, name=f"{request.name}-{number}") for number in range(count)]
+
+
+def _run(
+    client: Client,
+    request: AcquireRequest,
+    acquires: list[Acquire],
+    deadline: Deadline,
+    watch: SharedWatch,
+    on_failure: OnFailure,
+) -> tuple[list[Outcome], SandboxError | None]:
+    """The outcomes in order, and the error of the first that failed, from which those of others may have followed."""
+    first_failure: SandboxError | None = None
+    with concurrent.futures.ThreadPoolExecutor(min(len(acquires), WAITING), "namzu-acquire") as threads:
+        running: dict[concurrent.futures.Future[Outcome], Acquire] = {}
+        try:
+            for one in acquires:
+                running[threads.submit(_outcome, one)] = one
+            for finished in concurrent.futures.as_completed(running):
+                error = None if finished.cancelled() else finished.result().error
+                first_failure = first_failure or error
+                if error is not None and on_failure == "release_all":
+                    _call_off(running, deadline, watch)
+            outcomes = {running[future]: future.result() for future in running if not future.cancelled()}
+        except BaseException:
+            # An interrupt, here or in one of them: those that run give up and clean up by themselves, those that have
+            # ended are given back.
+            _call_off(running, deadline, watch)
+            concurrent.futures.wait(running)
+            done = [future.result() for future in running if not future.cancelled() and future.exception() is None]
+            _give_back(client, request, done)
+            raise
+    ordered = [outcomes.get(one) or _not_begun(one) for one in acquires]
+    if on_failure == "release_all" and first_failure is not None:
+        ordered = _give_back(client, request, ordered)
+    return ordered, first_failure
+
+
+def _outcome(one: Acquire) -> Outcome:
+    try:
+        return Outcome(one.path.ref.name, acquired=until_template(one.request, one.deadline, one.run))
+    except SandboxError as error:
+        # When the time is up it is up for all, whoever notices first.
+        in_time = one.deadline.elapsed() < one.deadline.seconds
+        if one.deadline.cancelled and in_time and error.reason in _CALLED_OFF and error.leftover is None:
+            error = _called_off(one.path.ref, "it was called off, because another one failed")
+        return Outcome(one.path.ref.name, error=error)
+
+
+def _call_off(running: t.Iterable[concurrent.futures.Future[Outcome]], deadline: Deadline, watch: SharedWatch) -> None:
+    deadline.cancel()
+    watch.wake()
+    for future in running:
+        future.cancel()
+
+
+def _not_begun(one: Acquire) -> Outcome:
+    return Outcome(one.path.ref.name, error=_called_off(one.path.ref, "it was not begun, because another one failed"))
+
+
+def _give_back(client: Client, request: AcquireRequest, outcomes: list[Outcome]) -> list[Outcome]:
+    """Release what this call made; what stood there before it stays."""
+    ours = [one.name for one in outcomes if one.acquired is not None and one.acquired.created]
+    failures = release_all(client, request.namespace, ours)
+    given_back = []
+    for one in outcomes:
+        ref = (CLAIM if request.template is None else SANDBOX).ref(request.namespace, one.name)
+        if one.acquired is None:
+            given_back.append(one)
+        elif not one.acquired.created:
+            why = "it stood there before and stays, and another one failed"
+            given_back.append(Outcome(one.name, error=_called_off(ref, why)))
+        elif one.name in failures:
+            failures[one.name].leftover = str(ref)
+            given_back.append(Outcome(one.name, error=failures[one.name]))
+        else:
+            given_back.append(Outcome(one.name, error=_called_off(ref, "it was given back, as another one failed")))
+    return given_back
+
+
+def _called_off(ref: ObjectRef, why: str) -> SandboxError:
+    return SandboxError(f"{ref}: {why}.", reason="called-off", retryable=True, object=str(ref))
+
+
+def _partial(outcomes: list[Outcome], first: SandboxError) -> PartialAcquireError:
+    had = sum(outcome.error is None for outcome in outcomes)
+    return PartialAcquireError(
+        f"{had} of {len(outcomes)} sandboxes were acquired. The first failure: {first.message}",
+        outcomes,
+        reason=first.reason,
+        retryable=first.retryable,
+        object=first.object,
+        next_step=first.next_step,
+    )

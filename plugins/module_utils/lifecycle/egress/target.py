@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""What can have a policy of its own: an acquired sandbox that lives, and whose pod is labelled for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+
+from ...cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, SANDBOX, Body, ObjectRef, annotation
+from ...errors import SandboxError
+from ..acquire import claim as claims
+from ..acquire import direct
+from ..acquire.egress_label import own_policy
+from ..acquire.match import life_differences
+from ..observed.status import bound_sandbox, refuse_decided
+
+
+class EgressTargetError(SandboxError):
+    """What a policy of its own was asked for cannot have one.
+
+    Attributes:
+        reason: ``replaced`` (another has its name), ``expired``, ``unlabelled`` (it was acquired without
+            ``per_sandbox_egress``), ``workspace``, or ``conflict`` (the policy of that name is another sandbox's).
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class Holder:
+    """A claim or direct Sandbox, with the name of its pod's own policy.
+
+    Attributes:
+        ref, uid: the object.
+        policy: the policy's name.
+        sandbox: the Sandbox that it leads to, or None while it leads to none.
+    """
+
+    ref: ObjectRef
+    uid: str
+    policy: str
+    sandbox: str | None
+
+
+def holder_of(ref: ObjectRef, body: Body, uid: str | None, now: datetime.datetime) -> Holder:
+    """A claim or Sandbox as one that can have a policy of its own.
+
+    Args:
+        ref, body: the object.
+        uid: the only one that it may have, or None.
+        now: the latest that the API server's clock can say.
+
+    Raises:
+        EgressTargetError, AcquireError: it cannot have one, or has ended.
+    """
+    refuse_another(ref, body, uid)
+    refuse_decided(body, ref)
+    ends = claims.expires_at(body) if ref.kind is CLAIM else direct.expires_at(body)
+    for why in life_differences(body, ends, now):
+        raise _unfit(ref, "expired", why, "Acquire another sandbox.")
+    if ref.kind is SANDBOX and annotation(body, ACQUIRE_ID_ANNOTATION) is None:
+        step = "A workspace has the boundary of its template; a member of a pool is named by its claim."
+        raise _unfit(ref, "workspace", "it was not acquired as a sandbox", step)
+    policy = own_policy(ref, body)
+    if policy is None:
+        step = "Acquire one with per_sandbox_egress; a pod is labelled when it is claimed, and not later."
+        raise _unfit(ref, "unlabelled", "it was acquired without per_sandbox_egress", step)
+    return Holder(ref, str(body["metadata"]["uid"]), policy, bound_sandbox(body, ref))
+
+
+def refuse_another(ref: ObjectRef, body: Body, uid: str | None) -> None:
+    """Raise EgressTargetError when the object is not the one of that uid."""
+    if uid is not None and body["metadata"]["uid"] != uid:
+        raise _unfit(
+            ref, "replaced", "another one has its name", "What was in the sandbox is lost: acquire another one."
+        )
+
+
+def _unfit(ref: ObjectRef, reason: str, why: str, step: str) -> EgressTargetError:
+    return EgressTargetError(
+        f"{ref} can have no policy of its own: {why}.", reason=reason, object=str(ref), next_step=step
+    )

@@ -1,0 +1,182 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Where the agent of a sandbox answers: by the sandbox's own name, or at its pod's address."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ...cluster.client import Client
+from ...cluster.portforward import open_port
+from ...cluster.reads import read
+from ...cluster.resources import CLAIM, POD, SANDBOX, Body, ObjectRef, condition
+from ...cluster.retry import pause
+from ...cluster.watch import LAST_MOMENT
+from ...deadline import Deadline
+from ...errors import GoneError
+from ...guest.agent import AgentAddress
+from ...guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
+from ..errors import AcquireError
+from .pod import BoundPod, bind_pod
+from .status import SUSPENDED_REASON, bound_sandbox, refuse_decided
+
+#: How the agent is reached: the DNS name of the sandbox, the address of its pod, or through the API server.
+AddressMode = t.Literal["service", "pod_ip", "port_forward"]
+DEFAULT_AGENT_PORT = 1024
+
+#: The share of the probe's clock after which a pod that has not answered yet is looked up anew: a packet to an address
+#: that has no pod any more may get no reply at all.
+FIRST_SHARE = 1 / 3
+
+#: What to do about a name that neither a claim nor a Sandbox has.
+_NOT_HELD = (
+    "It was given back, its lease has ended, or the namespace is another one: sandbox_info lists what is held. Acquire "
+    "it with namzu.sandbox.sandbox, or namzu.sandbox.workspace for a workspace."
+)
+
+Result = t.TypeVar("Result")
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """A live pod, and its agent's address as it was when the pod was read."""
+
+    pod: BoundPod
+    agent: AgentAddress
+
+
+@dataclasses.dataclass(frozen=True)
+class Located:
+    """A sandbox that is held already, and where its agent answers now; ``uid`` is the claim's or the Sandbox's."""
+
+    name: str
+    uid: str
+    sandbox: str
+    pod: str
+    agent: AgentAddress
+
+
+def locate(client: Client, namespace: str, name: str, *, port: int, mode: AddressMode, deadline: Deadline) -> Located:
+    """Find the agent of the sandbox that a claim of this name holds, or of the direct Sandbox of this name.
+
+    Raises:
+        GoneError: there is neither.
+        AcquireError: it is not ready, has expired, or has no live pod.
+    """
+    try:
+        ref, body = find_held(client, namespace, name, deadline)
+    except GoneError as error:
+        error.next_step = error.next_step or _NOT_HELD
+        raise
+    refuse_decided(body, ref)
+    sandbox = bound_sandbox(body, ref)
+    if sandbox is None:
+        raise unbound(ref, body)
+    pod = bind_pod(client, namespace, sandbox, deadline, labels={}, need_ip=mode == "pod_ip")
+    agent = agent_address(client, namespace, sandbox, pod, port, mode, deadline)
+    return Located(name, body["metadata"]["uid"], sandbox, pod.name, agent)
+
+
+def unbound(ref: ObjectRef, body: Body) -> AcquireError:
+    """The error for a claim or direct Sandbox that has no ready sandbox now."""
+    next_step = "Run namzu.sandbox.sandbox with this name first; it waits and says what is missing."
+    if condition(body, "Ready").get("reason") == SUSPENDED_REASON:
+        next_step = "It is suspended: run namzu.sandbox.workspace with state: running first."
+    return AcquireError(
+        f"{ref} is bound to no ready sandbox now.",
+        reason="not-ready",
+        retryable=True,
+        object=str(ref),
+        next_step=next_step,
+    )
+
+
+def find_held(client: Client, namespace: str, name: str, deadline: Deadline) -> tuple[ObjectRef, Body]:
+    """The claim of that name, or else the Sandbox; raises GoneError when there is neither."""
+    claim, direct = CLAIM.ref(namespace, name), SANDBOX.ref(namespace, name)
+    try:
+        return claim, read(client, claim, deadline)
+    except GoneError as no_claim:
+        try:
+            return direct, read(client, direct, deadline)
+        except GoneError:
+            raise no_claim from None
+
+
+def agent_address(
+    client: Client, namespace: str, sandbox: str, pod: BoundPod, port: int, mode: AddressMode, deadline: Deadline
+) -> AgentAddress:
+    """The address and bind token of the agent in a live pod.
+
+    A service name outlives its pod and needs the cluster's DNS here; a pod's IP needs a route here and nothing else;
+    a port-forward needs neither, only the right to it.
+    The IP is the one of the very pod that the token was read from, never the Sandbox's, which may name another.
+    """
+    if mode == "port_forward":
+        ref = POD.ref(namespace, pod.name)
+        return AgentAddress(
+            f"{namespace}/{pod.name}", port, pod.uid, dial=lambda limit: open_port(client, ref, port, limit)
+        )
+    host = pod.ip if mode == "pod_ip" else _service_name(client, namespace, sandbox, deadline)
+    return AgentAddress(str(host), port, pod.uid)
+
+
+def reach(
+    bound: Bound,
+    bind: t.Callable[[], Bound],
+    probe: t.Callable[[Bound, Deadline], Result],
+    clock: Deadline,
+    deadline: Deadline,
+) -> tuple[Bound, Result]:
+    """Probe the agent of a pod; when it cannot be reached there, look where the pod is now, and probe again.
+
+    A pod may be replaced after it was read, its name may not be in the DNS yet, and its agent may not listen yet. For
+    use before a sandbox is handed out: another pod is bound anew here, and after that it would be another sandbox.
+
+    Args:
+        bound: the pod as it was read.
+        bind: reads it anew.
+        probe: is given a pod and the time that it may take; fit to be repeated.
+        clock: bounds the probes.
+        deadline: bounds the reads.
+
+    Returns:
+        The pod that has answered, and what the probe returned.
+
+    Raises:
+        What the last probe raised, or what kept the pod from being read.
+    """
+    attempt = 0
+    while True:
+        limit = _share(clock) if attempt == 0 else clock
+        try:
+            return bound, probe(bound, limit)
+        except (GuestUnreachableError, GuestTimeoutError, GuestUnauthorizedError) as error:
+            wait = pause(attempt)
+            if wait >= min(clock.remaining(), deadline.remaining() - LAST_MOMENT):
+                raise
+            clock.sleep(wait)
+            latest = bind()
+            if isinstance(error, GuestUnauthorizedError) and latest.pod.uid == bound.pod.uid:
+                raise
+            bound = latest
+            attempt += 1
+
+
+def _share(clock: Deadline) -> Deadline:
+    return Deadline(clock.remaining() * FIRST_SHARE, clock.clock, cancellation=clock.cancellation)
+
+
+def _service_name(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> str:
+    ref = SANDBOX.ref(namespace, sandbox)
+    status = read(client, ref, deadline).get("status") or {}
+    if not status.get("serviceFQDN"):
+        raise AcquireError(
+            f"{ref} has no service name, so its agent cannot be reached by one.",
+            reason="not-ready",
+            retryable=False,
+            object=str(ref),
+            next_step="Set service: true in the template, or agent.address: pod_ip in the task.",
+        )
+    return str(status["serviceFQDN"])

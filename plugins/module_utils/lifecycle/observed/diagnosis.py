@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Why a claim did not become ready: one look at its pod, and the claim's own last word."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ...cluster.client import Client
+from ...cluster.resources import POD, Body, ObjectRef, condition
+from ...deadline import Cancellation, Deadline
+from ...errors import ApiUnreachableError, CredentialError, SandboxError, UnavailableError
+from ..errors import AcquireError
+from .pod import FINAL_PHASES
+from .status import ENDED_STEP, named_sandbox
+
+#: Seconds for the one read that asks the pod; it must not hold up the failure that it explains.
+DIAGNOSIS_SECONDS = 1.0
+
+#: Container states of the kubelet in which the image is what is missing (Kubernetes v1.36, ``pkg/kubelet/images``).
+IMAGE_REASONS = frozenset(
+    {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "ImageInspectError", "InvalidImageName",
+     "RegistryUnavailable"}
+)  # fmt: skip
+
+#: How the API server words a refusal by a ResourceQuota (Kubernetes v1.36, ``plugin/pkg/admission/resourcequota``).
+_QUOTA_WORDS = ("exceeded quota", "failed quota")
+
+
+def not_ready(
+    client: Client, ref: ObjectRef, body: Body, deadline: Deadline, sandbox: str | None = None
+) -> AcquireError:
+    """The error for a claim or Sandbox that was not Ready when its deadline passed; the pod's own word comes first.
+
+    ``sandbox`` names the Sandbox whose pod is asked; without it the claim's status does.
+    """
+    ready = condition(body, "Ready")
+    words = f"{ready.get('reason')}: {ready.get('message')}" if ready else "the controller has not answered (no status)"
+    message = str(ready.get("message") or "")
+    reason, detail, retryable, next_step = "not-ready", words, True, _NOT_READY_STEP
+    if any(quota in message for quota in _QUOTA_WORDS):
+        reason, next_step = "quota", _QUOTA_STEP
+    else:
+        said = _ask_pod(client, ref.namespace, sandbox or named_sandbox(body), deadline.cancellation)
+        if said is not None:
+            reason, detail, retryable, next_step = said.reason, said.words, said.retryable, said.next_step
+    return AcquireError(
+        f"{ref} was not ready within {deadline.seconds:g} s: {detail}.",
+        reason=reason,
+        retryable=retryable,
+        controller_reason=ready.get("reason"),
+        controller_message=ready.get("message"),
+        object=str(ref),
+        next_step=next_step,
+    )
+
+
+_QUOTA_STEP = "Raise the namespace's ResourceQuota, or release what uses it up."
+_NOT_READY_STEP = "Look at the warm pool, the sandbox's pod and the controller's log; is the controller running?"
+
+
+@dataclasses.dataclass(frozen=True)
+class Complaint:
+    """What a pod says about why it does not run.
+
+    Attributes:
+        reason: ``capacity``, ``image-pull``, or ``not-ready`` for a container that ended.
+        words: the scheduler's or the kubelet's, for people.
+        retryable: whether waiting may help.
+        next_step: what a person can do.
+    """
+
+    reason: str
+    words: str
+    retryable: bool
+    next_step: str
+
+
+def pod_complaint(pod: Body) -> Complaint | None:
+    """Why a pod does not run, in its own words; None when it has nothing to say."""
+    scheduled = condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+        words = f"its pod cannot be scheduled: {scheduled.get('message')}"
+        return Complaint("capacity", words, True, "Free or add nodes, or lower the template's requests.")
+    status = pod.get("status") or {}
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    for container in containers:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") in IMAGE_REASONS:
+            words = f"the image {container.get('image')} cannot be pulled: {waiting.get('message')}"
+            step = "Correct the template's image, or make it available to the node."
+            return Complaint("image-pull", words, False, step)
+    endings = "; ".join(words for words in map(_ending, containers) if words)
+    if endings:
+        return Complaint("not-ready", endings, status.get("phase") not in FINAL_PHASES, ENDED_STEP)
+    return None
+
+
+def _ending(container: Body) -> str:
+    """How a container that is not ready ended, now or the last time; nothing for one that has never ended."""
+    state = container.get("state") or {}
+    ended = state.get("terminated") or (container.get("lastState") or {}).get("terminated")
+    if not ended or container.get("ready"):
+        return ""
+    why = ": ".join(str(ended[said]) for said in ("reason", "message") if ended.get(said))
+    restarts = container.get("restartCount") or 0
+    return (
+        f"its container {container.get('name')} ended with exit code {ended.get('exitCode')}"
+        + (f" ({why.strip()})" if why else "")
+        + (f", restarted {restarts} times" if restarts else "")
+    )
+
+
+def add_ending(error: SandboxError, client: Client, namespace: str, sandbox: str | None, deadline: Deadline) -> None:
+    """Let a failure that an ended container explains say how the container ended."""
+    said = _ask_pod(client, namespace, sandbox, deadline.cancellation)
+    if said is not None:
+        error.message = f"{error.message} {said.words[0].upper()}{said.words[1:]}."
+        error.next_step = said.next_step
+
+
+def _ask_pod(client: Client, namespace: str, sandbox: str | None, cancellation: Cancellation) -> Complaint | None:
+    if sandbox is None:
+        return None
+    limit = Deadline(DIAGNOSIS_SECONDS, client.clock, cancellation=cancellation)
+    try:
+        return pod_complaint(client.get(POD.ref(namespace, sandbox), limit))
+    except SandboxError:
+        return None  # the failure that is being explained stays the one that is reported
+
+
+def explain(error: SandboxError, ref: ObjectRef) -> SandboxError:
+    """A failed request as the reason of a failed acquire; what is a diagnosis already comes back unchanged."""
+    if isinstance(error, CredentialError):
+        quota = any(words in str(error.api_message) for words in _QUOTA_WORDS)
+        return AcquireError(
+            error.message,
+            reason="quota" if quota else "forbidden",
+            retryable=quota,
+            object=str(ref),
+            next_step=_QUOTA_STEP if quota else error.next_step,
+        )
+    if isinstance(error, (ApiUnreachableError, UnavailableError)):
+        return AcquireError(
+            error.message,
+            reason=error.reason,
+            retryable=error.retryable,
+            object=str(ref),
+            next_step=error.next_step,
+        )
+    return error

@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Release: give a sandbox back by deleting its claim, or the Sandbox itself when it was made directly."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ...cluster.client import Client
+from ...cluster.reads import read
+from ...cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, POD, SANDBOX, Body, ObjectRef, annotation
+from ...cluster.retry import retry
+from ...deadline import Deadline
+from ...errors import ApiUnreachableError, ConflictError, GoneError, NotServedError, SandboxError, UnavailableError
+from ..observed.status import named_sandbox
+
+#: Seconds between two looks while waiting for a pod to end: pods take from 0.1 s up to their grace period.
+POLL = 0.1
+
+
+_Deleted = t.Literal["deleted", "presumed", "not-there"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Released:
+    """What a release did.
+
+    Attributes:
+        name: the name of the claim or direct Sandbox.
+        existed: whether there was one; False when it was gone already.
+    """
+
+    name: str
+    existed: bool
+
+
+def release(
+    client: Client, namespace: str, name: str, deadline: Deadline, *, wait: bool = False, dry_run: bool = False
+) -> Released:
+    """Delete the claim of that name, or the direct Sandbox; one that is gone already is success.
+
+    A Sandbox that no acquire made (a member of a pool, a workspace) is never touched.
+
+    Args:
+        deadline: bounds the whole, the waiting included.
+        wait: also wait until claim, Sandbox and pod are gone.
+        dry_run: only say whether there is something to delete.
+
+    Raises:
+        ReleaseTimeoutError: something still stands at the deadline; the object itself has been deleted.
+        ApiError, ApiUnreachableError: the delete failed, and the sandbox is still ours.
+    """
+    claim = CLAIM.ref(namespace, name)
+    presumed = False
+    if wait or dry_run:
+        ref, body = _find(client, claim, deadline)
+    else:
+        ended = _delete(client, claim, None, deadline)
+        if ended == "deleted":
+            return Released(name, existed=True)
+        # A lost answer says nothing: there may have been no claim, and the direct Sandbox still stands.
+        presumed = ended == "presumed"
+        ref, body = _find_direct(client, claim, deadline)
+    if body is None or dry_run:
+        return Released(name, existed=presumed or body is not None)
+    remains = _remains(client, ref, body, deadline) if wait else []
+    _delete(client, ref, body, deadline)
+    for left, uid in remains:
+        _wait_until_gone(client, left, uid, deadline)
+    return Released(name, existed=True)
+
+
+class ReleaseTimeoutError(SandboxError):
+    """It has been deleted, and what belonged to it is not gone yet."""
+
+    reason = "not-gone"
+    retryable = True
+
+
+def _find(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[ObjectRef, Body | None]:
+    body = _read(client, claim, deadline)
+    return (claim, body) if body is not None else _find_direct(client, claim, deadline)
+
+
+def _find_direct(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[ObjectRef, Body | None]:
+    """The Sandbox of that name if an acquire made it, else None."""
+    ref = SANDBOX.ref(claim.namespace, claim.name)
+    body = _read(client, ref, deadline)
+    return ref, body if body is not None and annotation(body, ACQUIRE_ID_ANNOTATION) else None
+
+
+def _read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
+    try:
+        return read(client, ref, deadline)
+    except NotServedError:
+        raise
+    except GoneError:
+        return None
+
+
+def _delete(client: Client, ref: ObjectRef, claim: Body | None, deadline: Deadline) -> _Deleted:
+    uid = _uid(claim) if claim else None
+    unanswered = False
+
+    def delete() -> None:
+        nonlocal unanswered
+        try:
+            client.delete(ref, deadline, uid=uid)
+        except (ApiUnreachableError, UnavailableError) as error:
+            unanswered = unanswered or not isinstance(error, UnavailableError) or error.status >= 500
+            raise
+
+    try:
+        retry(deadline, delete)
+    except NotServedError:
+        raise
+    except GoneError:
+        # After an attempt whose answer was lost, it is most likely that one that has deleted it.
+        return "presumed" if unanswered else "not-there"
+    except ConflictError:
+        if uid is None:
+            raise
+        return "not-there"  # another claim took the name between the read and the delete: not ours to delete
+    return "deleted"
+
+
+def _remains(client: Client, ref: ObjectRef, claim: Body, deadline: Deadline) -> list[tuple[ObjectRef, str]]:
+    """What goes with the claim, each with its uid: the same name may soon belong to somebody else's object."""
+    remains = [(ref, _uid(claim))]
+    sandbox = named_sandbox(claim) if ref.kind is CLAIM else ref.name
+    kinds = (SANDBOX, POD) if ref.kind is CLAIM else (POD,)
+    for kind in kinds if sandbox else ():
+        body = _read(client, kind.ref(ref.namespace, str(sandbox)), deadline)
+        if body is not None:
+            remains.append((kind.ref(ref.namespace, str(sandbox)), _uid(body)))
+    return remains
+
+
+def _uid(body: Body) -> str:
+    return str(body["metadata"]["uid"])
+
+
+def _wait_until_gone(client: Client, ref: ObjectRef, uid: str, deadline: Deadline) -> None:
+    while (body := _read(client, ref, deadline)) is not None and _uid(body) == uid:
+        if deadline.remaining() <= 2 * POLL:
+            raise ReleaseTimeoutError(
+                f"{ref} still stands {deadline.seconds:g} s after it was released.",
+                object=str(ref),
+                next_step="Look at its finalizers and at the node's kubelet; the lease does not run any more.",
+            )
+        deadline.sleep(POLL)

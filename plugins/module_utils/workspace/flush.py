@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the guest does before its pod is stopped: stop its processes, and put everything on its disk."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..cluster.client import Client
+from ..cluster.resources import ObjectRef
+from ..cluster.retry import retry
+from ..deadline import Deadline
+from ..guest import quiescence
+from ..guest.agent import Agent
+from ..guest.errors import (
+    GuestError,
+    GuestTimeoutError,
+    GuestUnauthorizedError,
+    GuestUnreachableError,
+    GuestUnsupportedError,
+)
+from ..guest.quiescence import FlushReport, QuiesceReport
+from ..lifecycle.observed.agent_address import AddressMode, agent_address
+from ..lifecycle.observed.pod import BoundPod, live_pod
+from .errors import NotSettledError, WorkspaceSuspendedError
+
+_STEPS = {
+    "unsupported": "The agent in this pod is older than this collection. {off} suspends without it; a refresh brings a "
+    "newer agent (apply role namzu.sandbox.template first).",
+    "unreachable": "Look at the pod, and at who may reach its agent. {off} suspends without it.",
+    "failed": "Look at the disk and its space. {off} suspends without it, and may lose what is not on the disk.",
+}
+
+
+def running_guest(
+    client: Client, ref: ObjectRef, port: int, mode: AddressMode, deadline: Deadline
+) -> tuple[BoundPod, Agent] | None:
+    """The live pod of a workspace and its agent, or None when no program of it can be running."""
+    pod = retry(deadline, lambda: live_pod(client, ref.namespace, ref.name, deadline))
+    if pod is None or (pod.body.get("status") or {}).get("phase") != "Running":
+        return None
+    address = agent_address(client, ref.namespace, ref.name, pod, port, mode, deadline)
+    return pod, Agent(address, subject=f"workspace {ref.namespace}/{ref.name}")
+
+
+def quiesce(agent: Agent, ref: ObjectRef, deadline: Deadline) -> QuiesceReport:
+    """Stop every process of the guest.
+
+    Raises:
+        NotSettledError: it cannot, did not, or does not answer.
+    """
+    return _settled("quiesce", ref, lambda: quiescence.quiesce(agent, deadline=deadline))
+
+
+def flush(agent: Agent, ref: ObjectRef, deadline: Deadline) -> FlushReport:
+    """Have the guest put everything on its disk.
+
+    Raises:
+        NotSettledError: it cannot, did not, or does not answer.
+    """
+    return _settled("flush", ref, lambda: quiescence.flush(agent, deadline=deadline))
+
+
+Report = t.TypeVar("Report")
+
+
+def _settled(operation: str, ref: ObjectRef, call: t.Callable[[], Report]) -> Report:
+    failure: GuestError
+    try:
+        return call()
+    except GuestUnsupportedError as error:
+        outcome, failure = "unsupported", error
+    except (GuestUnreachableError, GuestTimeoutError, GuestUnauthorizedError) as error:
+        outcome, failure = "unreachable", error
+    except GuestError as error:
+        outcome, failure = "failed", error
+    raise NotSettledError(
+        f"{ref} was not suspended, as its guest did not {operation}: {failure.message}",
+        reason=f"{operation}-{outcome}",
+        retryable=outcome == "unreachable",
+        object=str(ref),
+        next_step=_STEPS[outcome].format(off=f"{operation}: false"),
+    ) from failure
+
+
+def suspended(ref: ObjectRef) -> WorkspaceSuspendedError:
+    """The error for whoever asks something of a guest that is not there."""
+    return WorkspaceSuspendedError(
+        f"{ref} is suspended, so nothing runs in it.",
+        object=str(ref),
+        next_step="Resume it: namzu.sandbox.workspace with state: running, or Workspace.resume().",
+    )

@@ -1,0 +1,348 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Running: create, adopt, resume or recover a workspace, and prove its guest; or leave it suspended, with its disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+import uuid
+
+from ..cluster.client import Client
+from ..cluster.resources import TEMPLATE, Body, annotation
+from ..cluster.retry import pause, wait_or_raise
+from ..deadline import CLEANUP_SECONDS, Deadline
+from ..errors import ApiUnreachableError, ConflictError, GoneError, NotServedError, SandboxError, UnavailableError
+from ..lifecycle.acquire import direct
+from ..lifecycle.acquire.create import LATE_POST_SECONDS
+from ..lifecycle.errors import AcquireError
+from ..lifecycle.observed.diagnosis import DIAGNOSIS_SECONDS, explain
+from ..lifecycle.verification.verify import Verification
+from .disks import Disk, read_disks, record, refuse_diskless, refuse_lost, refuse_unbound
+from .errors import WorkspaceError
+from .fencing import RUNNING, SUSPENDED, Change, Fence, mode_of, stored_epoch
+from .identity import identity_of
+from .manifest import (
+    drift,
+    has_ended,
+    has_expired,
+    is_current,
+    lags,
+    refuse_mismatch,
+    refuse_other,
+    refuse_stranger,
+    shutdown_time,
+    template_of,
+    workspace_body,
+)
+from .names import CREATE_ID_ANNOTATION, DISKS_ANNOTATION
+from .request import Opened, Origin, SuspendRequest, WorkspaceRequest
+from .start import Proof, WorkspaceStart
+from .suspend import not_found, standing, suspend_workspace, to_suspended, to_template
+
+
+def open_workspace(client: Client, request: WorkspaceRequest, *, uid: str | None = None) -> Opened:
+    """Have a workspace run: make it, take it as it runs, or start its pod on its disk; the result says which.
+
+    Boundary and privileges are proven every time. When what this call has started is refused, or does not become ready,
+    it is suspended, never deleted. A workspace that ran before is refused, and runs on.
+
+    Args:
+        client: who asks; its token needs the rules of role ``claimant`` with ``claimant_workspaces``.
+        request: which, and what it must be.
+        uid: only the Sandbox of this uid; nothing is made then.
+
+    Returns:
+        The workspace, bound to a live pod and proven.
+
+    Raises:
+        WorkspaceNotFoundError: it is not there, and there is no template to make it from.
+        WorkspaceMismatchError: what is there is another one, or of an older template and ``refresh`` was not asked for.
+        WorkspacePreconditionError: another holder has it.
+        WorkspaceReplacedError: it is not the Sandbox of that uid, or is being deleted.
+        WorkspaceDiskError: a disk is missing, is another one, or cannot be bound.
+        WorkspaceSuspendTimeoutError, NotSettledError: the restart for a refresh or a recovery did not get that far.
+        AcquireError, BoundaryError, PrivilegeError, PolicyError, GuestError, ApiError: as ``acquire``.
+    """
+    return Opening(client, request, uid).run()
+
+
+class Opening:
+    """One call of ``open_workspace``, step by step.
+
+    Args:
+        client, request, uid: as for ``open_workspace``.
+    """
+
+    def __init__(self, client: Client, request: WorkspaceRequest, uid: str | None = None) -> None:
+        self.client = client
+        self.request = request
+        self.deadline = Deadline(request.ready_timeout, client.clock)
+        self.fence = Fence(client, request.ref, request.holder_epoch, uid)
+        self.template: direct.Template | None = None
+        self.origin: Origin = "adopted"
+        self.changed = False
+        self.refreshed = False
+        self.stale: tuple[str, ...] = ()
+        self._create_id = str(uuid.uuid4())
+        #: Whether this call has sent, or is about to send, what starts a pod.
+        self._started = False
+
+    def run(self) -> Opened:
+        """The whole of it."""
+        body = self.find()
+        asked = self.request.acquire(self._pod_source(body).name, self.request.ref)
+        with Verification(self.client, asked, self.deadline) as verification:
+            try:
+                body = self._create(verification) if body is None else self._bring_up(body, verification)
+                start = self._start(body, verification)
+                proof, disks = self._prove(start, body)
+                body = self._remember(proof.body, disks)
+            except BaseException as error:
+                words = self._suspend_again() if self._started else ""
+                if not isinstance(error, SandboxError):
+                    raise
+                raise self._reported(error, words) from error
+        return self._opened(body, proof, disks, start.timings)
+
+    def find(self) -> Body | None:
+        """What stands there, checked; None when it is to be made. Nothing is changed.
+
+        Raises:
+            WorkspaceError: it cannot become what was asked for.
+        """
+        body = self.fence.read(self.deadline)
+        if body is not None:
+            self._check(body)
+            return body
+        if self.request.template is None:
+            raise not_found(self.request.ref, self.request.workspace_id)
+        self.template = self._read_template(self.request.template)
+        return None
+
+    def preview(self) -> tuple[Body | None, Origin, bool]:
+        """What stands there, how it would come to run, and if that is a change; the server is asked in a dry run."""
+        body = self.find()
+        if body is None:
+            self.client.create(self.request.ref, self._new_body(), self.deadline, dry_run=True)
+            return None, "created", True
+        if self._runs(body) and not has_ended(body) and not self._is_to_refresh(body):
+            return body, "adopted", self.fence.change(body, self._wanted, self.deadline, dry_run=True)[1]
+        refuse_lost(self.request.ref, read_disks(self.client, body, self.deadline))
+        if self._runs(body):
+            self.fence.change(body, to_suspended, self.deadline, dry_run=True)
+        else:
+            self.fence.change(body, self._wanted, self.deadline, dry_run=True)
+        return body, "recovered" if has_ended(body) else "resumed", True
+
+    def _check(self, body: Body) -> None:
+        """Whose it is, and what, before anything is changed."""
+        request = self.request
+        refuse_stranger(body, request.ref, request.workspace_id)
+        self.fence.refuse(body)
+        name = request.template or template_of(body)
+        if self.template is None and name is not None:
+            self.template = self._read_template(name)
+        refuse_other(body, request.ref, request, self.template)
+        if self.template is None or request.on_stale == "ignore":
+            return
+        self.stale = tuple(drift(body, self.template))
+        if self.stale and request.on_stale == "refuse" and not request.refresh:
+            refuse_mismatch(
+                request.ref,
+                [f"its template was edited since it was made ({', '.join(self.stale)})"],
+                "refresh: true takes the template as it is now, and restarts the pod on its disk. on_stale: report "
+                "goes on with the older one.",
+            )
+
+    def _read_template(self, name: str) -> direct.Template | None:
+        ref = TEMPLATE.ref(self.request.namespace, name)
+        try:
+            template = direct.read_template(self.client, self.request.namespace, name, self.deadline)
+        except NotServedError:
+            raise
+        except GoneError:
+            if self.request.template is not None:
+                raise
+            return None  # the workspace lives on without its template
+        except SandboxError as error:
+            raise explain(error, ref) from error
+        refuse_diskless(template, str(ref))
+        return template
+
+    def _create(self, verification: Verification) -> Body:
+        """POST it once. After a lost answer its name is read, and a workspace that is there is taken as it is."""
+        self._start(None, verification).prove_planned()
+        attempt = 0
+        while True:
+            self._started = True
+            try:
+                standing: Body | None = self.client.create(self.request.ref, self._new_body(), self.deadline)
+            except ConflictError:
+                standing = self.fence.read(self.deadline)
+                if standing is None and pause(attempt) >= self.deadline.remaining():
+                    raise
+                self.deadline.sleep(pause(attempt) if standing is None else 0.0)
+            except (ApiUnreachableError, UnavailableError) as error:
+                wait_or_raise(self.deadline, error, attempt)
+                standing = self.fence.read(self.deadline)
+            if standing is not None:
+                return self._taken(standing, verification)
+            attempt += 1
+
+    def _new_body(self) -> Body:
+        now = self.client.server_time.now().earliest
+        return workspace_body(self.request, self.request.ref, self._pod_source(None), self._create_id, now)
+
+    def _taken(self, standing: Body, verification: Verification) -> Body:
+        """What stands there after a POST: ours, or another holder's, who came first."""
+        if annotation(standing, CREATE_ID_ANNOTATION) == self._create_id:
+            self.origin, self.changed = "created", True
+            return standing
+        self._started = False
+        self._check(standing)
+        return self._bring_up(standing, verification)
+
+    def _bring_up(self, body: Body, verification: Verification) -> Body:
+        """Have it run, on the disks that it had."""
+        ended = has_ended(body)
+        if self._runs(body) and (ended or self._is_to_refresh(body)):
+            body = self._stop(body)
+        if not self._runs(body):
+            refuse_lost(self.request.ref, read_disks(self.client, body, self.deadline))
+            self._start(body, verification).prove_planned()
+            self.origin = "recovered" if ended else "resumed"
+        body, changed = self.fence.change(body, self._wanted, self.deadline)
+        self.changed = self.changed or changed
+        return body
+
+    def _runs(self, body: Body) -> bool:
+        return mode_of(body) != SUSPENDED and not has_expired(body, self.client.server_time.now().latest)
+
+    def _is_to_refresh(self, body: Body) -> bool:
+        return self.request.refresh and self.template is not None and lags(body, self.request, self.template)
+
+    def _stop(self, body: Body) -> Body:
+        """Suspend it on the way to a new pod."""
+        request, uid = self.request, str(body["metadata"]["uid"])
+        suspend = SuspendRequest(
+            namespace=request.namespace,
+            workspace_id=request.workspace_id,
+            holder_epoch=request.holder_epoch,
+            flush=request.flush,
+            timeout=max(1.0, self.deadline.remaining()),
+            agent_port=request.agent_port,
+            agent_address=request.agent_address,
+        )
+        self.changed = suspend_workspace(self.client, suspend, uid=uid).changed or self.changed
+        return standing(dataclasses.replace(self.fence, uid=uid), request.workspace_id, self.deadline)
+
+    def _wanted(self, body: Body) -> Change:
+        """What it lacks to run as asked for."""
+        now, ttl = self.client.server_time.now(), self.request.ttl
+        until = None if ttl is None else shutdown_time(now.earliest, ttl)
+        if self._runs(body):
+            end = direct.expires_at(body)
+            # One that has no end is held by somebody who wants it so.
+            is_short = ttl is not None and end is not None and (end - now.latest).total_seconds() < ttl / 2
+            return Change(spec={"shutdownTime": until} if is_short else {})
+        self._started = True
+        spec: dict[str, t.Any] = {"shutdownTime": until}
+        if mode_of(body) != RUNNING:
+            spec["operatingMode"] = RUNNING
+        if self.template is None or not self._is_to_refresh(body):
+            return Change(spec=spec)
+        self.refreshed, self.stale = True, ()
+        renewed = to_template(self.request, self.template)
+        return Change(spec={**renewed.spec, **spec}, annotations=renewed.annotations)
+
+    def _pod_source(self, body: Body | None) -> direct.Template:
+        """What its next pod is made of: the template, or its own copy of it, which outlives edits."""
+        if self.template is not None and (body is None or self._is_to_refresh(body)):
+            return self.template
+        spec = (body or {})["spec"]
+        name = template_of(body or {}) or str(self.request.template)
+        return direct.Template(name, spec["podTemplate"], spec.get("volumeClaimTemplates"))
+
+    def _start(self, body: Body | None, verification: Verification) -> WorkspaceStart:
+        source = self._pod_source(body)
+        return WorkspaceStart(self.client, self.request, self.request.ref, source, self.deadline, verification)
+
+    def _prove(self, start: WorkspaceStart, body: Body) -> tuple[Proof, tuple[Disk, ...]]:
+        try:
+            proof = start.prove(body)
+        except AcquireError as error:
+            self._explain_by_disks(body, error)
+            raise
+        disks = read_disks(self.client, proof.body, self.deadline)
+        # One that is being deleted is kept by the pod: who runs on can still save what is on it.
+        refuse_lost(self.request.ref, [disk for disk in disks if disk.replaced])
+        return proof, disks
+
+    def _explain_by_disks(self, body: Body, error: AcquireError) -> None:
+        if error.reason not in ("capacity", "not-ready", "quota"):
+            return
+        limit = Deadline(DIAGNOSIS_SECONDS, self.client.clock, cancellation=self.deadline.cancellation)
+        try:
+            disks = read_disks(self.client, body, limit)
+        except SandboxError:
+            return  # the failure that is being explained stays the one that is reported
+        refuse_unbound(self.request.ref, disks, error)
+
+    def _remember(self, body: Body, disks: t.Sequence[Disk]) -> Body:
+        """Write down which disks it has, once."""
+        known = record(disks)
+
+        def decide(latest: Body) -> Change:
+            return Change(annotations={} if annotation(latest, DISKS_ANNOTATION) else known)
+
+        body, changed = self.fence.change(body, decide, self.deadline)
+        self.changed = self.changed or changed
+        return body
+
+    def _suspend_again(self) -> str:
+        """Suspend what this call has started; in words, what became of it."""
+        limit, late = Deadline(CLEANUP_SECONDS, self.client.clock), Deadline(LATE_POST_SECONDS, self.client.clock)
+        try:
+            attempt = 0
+            while (body := self.fence.read(limit)) is None:
+                if late.expired:
+                    return ""  # the POST was never applied
+                late.sleep(pause(attempt))
+                attempt += 1
+            self.fence.change(body, to_suspended, limit)
+        except WorkspaceError as error:
+            return f"It was not suspended: {error.message}"
+        except SandboxError as error:
+            return f"It could not be suspended and may be running: {error.message}"
+        return "It was suspended, and its disks are as they were."
+
+    def _reported(self, error: SandboxError, words: str) -> SandboxError:
+        reported = explain(error, self.request.ref)
+        if words:
+            reported.message = f"{reported.message} {words}"
+        return reported
+
+    def _opened(self, body: Body, proof: Proof, disks: tuple[Disk, ...], timings: t.Mapping[str, float]) -> Opened:
+        metadata, pod = body["metadata"], proof.bound.pod
+        return Opened(
+            workspace_id=self.request.workspace_id,
+            name=str(metadata["name"]),
+            namespace=str(metadata["namespace"]),
+            uid=str(metadata["uid"]),
+            origin=self.origin,
+            changed=self.changed,
+            refreshed=self.refreshed,
+            identity=identity_of(str(metadata["uid"]), pod),
+            pod_ip=pod.ip,
+            agent=proof.bound.agent,
+            template=template_of(body),
+            template_current=None if self.template is None else is_current(body, self.template),
+            stale=self.stale,
+            holder_epoch=stored_epoch(body),
+            disks=disks,
+            labels=dict(pod.labels),
+            expires_at=direct.expires_at(body),
+            timings={**timings, "total": round(self.deadline.elapsed() * 1000, 1)},
+            verdict=proof.verdict,
+        )

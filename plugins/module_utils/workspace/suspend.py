@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Suspend: flush, patch the mode, and wait until the pod has stopped; only then is the disk at rest."""
+
+from __future__ import annotations
+
+from ..cluster.client import Client
+from ..cluster.reads import read
+from ..cluster.resources import POD, Body, ObjectRef
+from ..cluster.retry import LONGEST_WAIT, pause
+from ..deadline import Deadline
+from ..errors import GoneError
+from ..guest.quiescence import FlushReport, QuiesceReport
+from ..lifecycle.acquire import direct
+from ..lifecycle.observed.pod import FINAL_PHASES
+from .disks import read_disks, refuse_vanishing
+from .errors import WorkspaceNotFoundError, WorkspaceSuspendTimeoutError
+from .fencing import SUSPENDED, Change, Fence, mode_of, stored_epoch
+from .flush import flush, quiesce, running_guest
+from .manifest import lags, refuse_mismatch, refuse_other, refuse_stranger, template_hash, template_of
+from .names import TEMPLATE_HASH_ANNOTATION
+from .request import Suspended, SuspendRequest, WorkspaceRequest
+
+
+def suspend_workspace(
+    client: Client, request: SuspendRequest, *, uid: str | None = None, wait: bool = True, dry_run: bool = False
+) -> Suspended:
+    """Suspend a workspace by its id; one that is suspended already is left as it is.
+
+    Args:
+        client: who asks; its token needs the rules of role ``claimant`` with ``claimant_workspaces``.
+        request: which, and what its guest does before.
+        uid: suspend only the Sandbox of this uid.
+        wait: whether to wait until its pod has stopped; its disk is not at rest before.
+        dry_run: let the server say whether it would take the change; the guest is not asked anything.
+
+    Returns:
+        What was done. The pod has stopped, if that was waited for.
+
+    Raises:
+        WorkspaceNotFoundError, WorkspaceMismatchError, WorkspaceReplacedError: there is no such workspace.
+        WorkspacePreconditionError: another holder has it; neither it nor its guest was touched.
+        NotSettledError: the guest did not flush or quiesce; it runs on.
+        WorkspaceDiskError: the pod is all that keeps a disk that somebody has deleted; it runs on.
+        WorkspaceSuspendTimeoutError: the pod has not stopped in time; the workspace stays patched.
+        ApiError, ApiUnreachableError: the API server's no, or silence.
+    """
+    deadline = Deadline(request.timeout, client.clock)
+    fence = Fence(client, request.ref, request.holder_epoch, uid, request.resource_version)
+    body = standing(fence, request.workspace_id, deadline)
+    flushed = quiesced = None
+    if mode_of(body) != SUSPENDED and not dry_run:
+        quiesced, flushed = _settle(client, request, body, deadline)
+    body, changed = fence.change(body, to_suspended, deadline, dry_run=dry_run)
+    if wait and not dry_run:
+        wait_until_stopped(client, request.ref, deadline)
+    metadata = body["metadata"]
+    return Suspended(
+        workspace_id=request.workspace_id,
+        name=str(metadata["name"]),
+        namespace=str(metadata["namespace"]),
+        uid=str(metadata["uid"]),
+        changed=changed,
+        flushed=flushed,
+        quiesced=quiesced,
+        holder_epoch=stored_epoch(body),
+    )
+
+
+def standing(fence: Fence, workspace_id: str, deadline: Deadline) -> Body:
+    """The workspace's Sandbox, if this caller may change it.
+
+    Raises:
+        WorkspaceNotFoundError, WorkspaceMismatchError, WorkspaceReplacedError, WorkspacePreconditionError: it may not.
+    """
+    body = fence.read(deadline)
+    if body is None:
+        raise not_found(fence.ref, workspace_id)
+    refuse_stranger(body, fence.ref, workspace_id)
+    fence.refuse(body)
+    return body
+
+
+def not_found(ref: ObjectRef, workspace_id: str) -> WorkspaceNotFoundError:
+    """The error for an id under which nothing stands."""
+    return WorkspaceNotFoundError(
+        f"There is no workspace {workspace_id!r} in {ref.namespace} ({ref} is not there).",
+        object=str(ref),
+        next_step="namzu.sandbox.workspace_info lists those that are there; state: running with a template makes one.",
+    )
+
+
+def to_suspended(body: Body) -> Change:
+    """What a workspace lacks to be suspended. It has no shutdownTime then: that would take its service away."""
+    mode = {"operatingMode": SUSPENDED} if mode_of(body) != SUSPENDED else {}
+    ending = {"shutdownTime": None} if (body.get("spec") or {}).get("shutdownTime") else {}
+    return Change(spec={**mode, **ending})
+
+
+def _settle(
+    client: Client, request: SuspendRequest, body: Body, deadline: Deadline
+) -> tuple[QuiesceReport | None, FlushReport | None]:
+    guest = running_guest(client, request.ref, request.agent_port, request.agent_address, deadline)
+    if guest is None:
+        return None, None
+    refuse_vanishing(request.ref, read_disks(client, body, deadline))
+    _pod, agent = guest
+    quiesced = quiesce(agent, request.ref, deadline) if request.quiesce else None
+    return quiesced, flush(agent, request.ref, deadline) if request.flush else None
+
+
+def wait_until_stopped(client: Client, ref: ObjectRef, deadline: Deadline) -> None:
+    """Wait until the pod of the workspace is gone; one that has ended and cannot go counts when the time is over.
+
+    A pod that has ended is told from one that will be started by its going, so it is not enough for a quick resume.
+
+    Raises:
+        WorkspaceSuspendTimeoutError: it still does when the deadline has passed.
+    """
+    pod, attempt = POD.ref(ref.namespace, ref.name), 0
+    while True:
+        try:
+            body = read(client, pod, deadline)
+        except GoneError:
+            return
+        phase = str((body.get("status") or {}).get("phase"))
+        wait = min(pause(attempt), LONGEST_WAIT / 4)
+        if wait >= deadline.remaining() and phase in FINAL_PHASES:
+            return
+        if wait >= deadline.remaining():
+            raise WorkspaceSuspendTimeoutError(
+                f"{ref} was told to suspend, and its pod is {phase} still after {deadline.seconds:g} s.",
+                object=str(ref),
+                next_step="It stays suspended and stops when the pod can: look at its node's kubelet, at the pod's "
+                "grace period, and whether the controller runs. The same task again waits on.",
+            )
+        deadline.sleep(wait)
+        attempt += 1
+
+
+def refresh_suspended(client: Client, request: WorkspaceRequest, *, dry_run: bool = False) -> bool:
+    """Replace the whole pod template of a suspended workspace by its template's, for its next start.
+
+    Returns:
+        Whether it was, or in a dry run would be, replaced; False when it was the same.
+
+    Raises:
+        WorkspaceError: as ``suspend_workspace``; a mismatch when it runs, or when its disks are others.
+    """
+    deadline = Deadline(request.ready_timeout, client.clock)
+    fence = Fence(client, request.ref, request.holder_epoch)
+    body = standing(fence, request.workspace_id, deadline)
+    name = request.template or template_of(body)
+    if name is None:
+        refuse_mismatch(request.ref, ["it does not say of which template it is"], "Name the template.")
+    template = direct.read_template(client, request.namespace, str(name), deadline)
+    refuse_other(body, request.ref, request, template)
+
+    def decide(latest: Body) -> Change:
+        if mode_of(latest) != SUSPENDED and not dry_run:
+            refuse_mismatch(request.ref, ["it runs"], "Suspend it first, or refresh it with state: running.")
+        return to_template(request, template) if lags(latest, request, template) else Change()
+
+    return fence.change(body, decide, deadline, dry_run=dry_run)[1]
+
+
+def to_template(request: WorkspaceRequest, template: direct.Template) -> Change:
+    """The template's pod template instead of the workspace's, whole."""
+    whole = direct.pod_template(template, request.acquire(template.name, request.ref))
+    return Change(spec={"podTemplate": whole}, annotations={TEMPLATE_HASH_ANNOTATION: template_hash(template)})

@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``sandbox_exec`` with ``detach`` and ``attach``, by a fake cluster to the real agent."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import typing as t
+
+import pytest
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, perform
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.sandbox_exec import VERB
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import quiesce
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
+
+from ....faults.fake.agent import POD_UID
+from ....faults.fake.cluster import FakeCluster
+from ...guest.running_agent import RunningAgent, eventually, running_agent, within
+from ..playing import access
+
+Task = t.Callable[..., dict[str, t.Any]]
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[RunningAgent]:
+    with running_agent(workspace=tmp_path_factory.mktemp("workspace"), token=POD_UID) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def task(agent: RunningAgent) -> t.Iterator[Task]:
+    """Runs the verb on an acquired sandbox."""
+    with FakeCluster() as cluster:
+        with cluster.client() as client:
+            acquire(client, cluster.request(name="build-1"))
+
+        def run(check_mode: bool = False, **options: t.Any) -> dict[str, t.Any]:
+            given = access(cluster, agent={"port": agent.port, "address": "pod_ip"}, name="build-1", **options)
+            if "attach" in given:
+                given["attach"] = {"offset": 0, "cancel": False, **given["attach"]}
+            defaults = {name: option.get("default") for name, option in VERB.options.items()}
+            return perform(VERB, {**defaults, **given}, Context(check_mode, {}))
+
+        yield run
+
+
+def test_a_command_goes_on_and_is_followed_from_where_it_was_left(task: Task, agent: RunningAgent) -> None:
+    script = "echo first; until [ -e go ]; do sleep 0.02; done; echo second >&2; exit 3"
+    started = task(command=script, detach=True)
+    assert (started["changed"], started["running"], started["offset"]) == (True, True, 0)
+    look = task(attach={"id": started["id"]}, timeout="0.5s")
+    assert (look["changed"], look["running"], look["stdout"], look["offset"]) == (False, True, "first\n", 6)
+    assert "failed" not in look
+    (agent.workspace / "go").touch()
+    end = task(attach={"id": started["id"], "offset": look["offset"]})
+    assert (end["changed"], end["running"], end["failed"], end["rc"]) == (False, False, True, 3)
+    assert (end["stdout"], end["stderr"], end["offset"]) == ("", "second\n", 13)
+
+
+def test_a_command_that_everything_in_the_pod_ended_with_is_told_apart(task: Task, agent: RunningAgent) -> None:
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        # One process: a shell that waits for a child ends by itself when the child is stopped first.
+        running = thread.submit(task, command="echo up; : > up; exec sleep 1000")
+        eventually((agent.workspace / "up").exists)
+        quiesce(agent.client, deadline=within(), grace=0.2)
+        end = running.result()
+    assert (end["failed"], end["changed"], end["reason"], end["retryable"]) == (True, True, "pod-stopping", True)
+    assert (end["rc"], end["signal"], end["stdout"]) == (143, 15, "up\n")
+
+
+def test_it_is_ended_on_request_and_that_is_no_failure(task: Task) -> None:
+    started = task(argv=["sleep", "1000"], detach=True)
+    ended = task(attach={"id": started["id"], "cancel": True})
+    assert (ended["changed"], ended["running"], ended["signal"]) == (True, False, 15)
+    assert ended["failed"] is False, "Ansible takes any rc but 0 for a failure unless it is told"
+    assert "reason" not in ended
+    again = task(attach={"id": started["id"], "cancel": True})
+    assert not again["changed"]
+
+
+def test_its_timeout_is_kept_without_anybody_waiting(task: Task) -> None:
+    started = task(argv=["sleep", "1000"], detach=True, timeout="0.2s")
+    ended = task(attach={"id": started["id"]})
+    assert (ended["timed_out"], ended["reason"]) == (True, "timeout")
+
+
+def test_what_is_unknown_is_lost(task: Task) -> None:
+    lost = task(attach={"id": "nobody"})
+    assert (lost["failed"], lost["reason"], lost["id"], lost["retryable"]) == (True, "execution-lost", "nobody", False)
+
+
+@pytest.mark.parametrize(
+    "options", [{"argv": ["true"], "detach": True, "max_output": 1 << 25}, {"attach": {"id": "x", "offset": -1}}]
+)
+def test_what_cannot_be_honoured_is_refused_before_anything_is_asked(task: Task, options: dict[str, t.Any]) -> None:
+    assert task(**options)["reason"] == "invalid-input"
+
+
+def test_check_mode_starts_and_ends_nothing_but_looks(task: Task) -> None:
+    assert task(check_mode=True, argv=["true"], detach=True)["skipped"]
+    started = task(argv=["sh", "-c", "echo up; exec sleep 1000"], detach=True)
+    assert task(check_mode=True, attach={"id": started["id"], "cancel": True})["skipped"]
+    eventually(lambda: task(check_mode=True, attach={"id": started["id"]}, timeout="0.2s")["stdout"] == "up\n")
+    assert task(attach={"id": started["id"], "cancel": True})["changed"]

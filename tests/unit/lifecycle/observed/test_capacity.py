@@ -1,0 +1,103 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The numbers of a pool, counted from the objects."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import Body, Kind, ObjectRef
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import SYSTEM_CLOCK, Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import (
+    CredentialError,
+    GoneError,
+    SandboxError,
+    UnavailableError,
+)
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.capacity import Capacity, read_capacity
+
+
+class Pool:
+    """A client of a namespace with one pool; ``failures`` come first, one a request."""
+
+    clock = SYSTEM_CLOCK
+
+    def __init__(self, pool: Body, claims: t.Any = (), pods: t.Any = (), failures: t.Sequence[SandboxError] = ()):
+        self.asked: list[str] = []
+        self._pool = pool
+        self._lists: dict[str, t.Any] = {"sandboxclaims": claims, "pods": pods}
+        self._failures = list(failures)
+
+    def get(self, ref: ObjectRef, deadline: Deadline) -> Body:
+        self._next(f"get {ref}")
+        return self._pool
+
+    def list(self, kind: Kind, namespace: str, *, label_selector: str | None = None, deadline: Deadline) -> Body:
+        assert label_selector is None
+        self._next(f"list {kind.plural} {namespace}")
+        return {"items": self._lists[kind.plural]}
+
+    def _next(self, request: str) -> None:
+        self.asked.append(request)
+        if self._failures:
+            raise self._failures.pop(0)
+
+
+def capacity_of(client: t.Any) -> Capacity:
+    return read_capacity(client, "team-a", "python", Deadline(5.0))
+
+
+def claim(pool: str | None, ready: str | None) -> Body:
+    conditions = [{"type": "Ready", "status": ready}] if ready else []
+    return {"spec": {"warmPoolRef": {"name": pool}} if pool else None, "status": {"conditions": conditions}}
+
+
+def pool(ready: int | None, desired: int | None) -> Body:
+    return {"spec": {"replicas": desired}, "status": {"readyReplicas": ready}}
+
+
+def test_numbers_are_counted_from_the_objects_of_this_pool() -> None:
+    claims = [claim("python", "True"), claim("python", "False"), claim("python", None), claim("go", None)]
+    pods = [{"status": {"phase": phase}} for phase in ("Pending", "Running", "Pending", "Succeeded", None)]
+    client = Pool(pool(5, 8), claims, pods)
+    assert capacity_of(client) == Capacity(
+        warm_pool="python",
+        ready=5,
+        desired=8,
+        active_claims=3,
+        waiting_claims=2,
+        pending_pods=2,
+        headroom=3,
+    )
+    assert client.asked == ["get SandboxWarmPool team-a/python", "list sandboxclaims team-a", "list pods team-a"]
+
+
+@pytest.mark.parametrize(("ready", "waiting", "headroom"), [(0, 0, 0), (3, 0, 3), (3, 3, 0), (1, 5, 0)])
+def test_headroom_is_what_nobody_waits_for_and_never_negative(ready: int, waiting: int, headroom: int) -> None:
+    assert capacity_of(Pool(pool(ready, 3), [claim("python", None)] * waiting)).headroom == headroom
+
+
+@pytest.mark.parametrize("body", [{}, {"spec": None, "status": None}, pool(None, None)])
+def test_pool_that_says_nothing_has_nothing(body: Body) -> None:
+    found = capacity_of(Pool(body, [claim(None, None), {"spec": {}}], [{}, {"status": None}]))
+    assert (found.ready, found.desired, found.active_claims, found.pending_pods, found.headroom) == (0, 0, 0, 0, 0)
+
+
+def test_lists_without_items_are_empty() -> None:
+    assert capacity_of(Pool(pool(1, 1), None, None)).active_claims == 0
+
+
+@pytest.mark.parametrize("failure", [GoneError("no", status=404), CredentialError("no", status=403)])
+def test_pool_that_cannot_be_read_fails_at_once(failure: SandboxError) -> None:
+    client = Pool(pool(1, 1), failures=[failure])
+    with pytest.raises(type(failure)):
+        capacity_of(client)
+    assert len(client.asked) == 1
+
+
+def test_failure_that_passes_is_outlived() -> None:
+    client = Pool(pool(1, 1), failures=[UnavailableError("busy", status=503, retry_after=0.0)])
+    assert capacity_of(client).ready == 1
+    assert len(client.asked) == 4

@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Boundaries are checked as a whole before anything is sent."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.policies.named import (
+    Profile,
+    policy_labels,
+    policy_name,
+)
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import SandboxError
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import BOUNDARY
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.direct import name_hash
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification.spec import (
+    EgressBoundary,
+    IngressBoundary,
+)
+
+
+def request(**changes: t.Any) -> AcquireRequest:
+    return AcquireRequest(**{"namespace": "agents", "warm_pool": "python", **changes})
+
+
+#: What a task may ask for and nothing can honour, with a word of the answer.
+NOT_EGRESS: dict[str, tuple[t.Any, str]] = {
+    "unknown kind": ("some_network", "kind is one of"),
+    "names with core": ({"kind": "hosts", "hosts": ["example.com"]}, "engine core cannot express"),
+    "no names": ({"kind": "hosts", "engine": "cilium"}, "at least one host"),
+    "names of another kind": ({"kind": "deny_all", "hosts": ["example.com"]}, "has no 'hosts'"),
+    "half a block": ({"kind": "public_internet", "except_cidrs": ["10.0.0.0/33"]}, "10.0.0.0/33"),
+    "a name for a block": ({"kind": "public_internet", "except_cidrs": ["example.com"]}, "example.com"),
+    "a wrong DNS block": ({"kind": "deny_all", "dns": {"addresses": ["dns"]}}, "dns"),
+    "unknown engine": ({"kind": "deny_all", "engine": "calico"}, "core or cilium"),
+    "unknown proof": ({"kind": "deny_all", "verify": "hope"}, "union, named_object"),
+    "unknown field": ({"kind": "deny_all", "port": 1}, "'port'"),
+    "empty profile": ({"kind": "deny_all", "profile": {"value": ""}}, "profile"),
+    "half a profile": ({"kind": "deny_all", "profile": {"key": "a/b"}}, "profile"),
+    "a number": (7, "kind"),
+}
+
+
+@pytest.mark.parametrize(("value", "word"), NOT_EGRESS.values(), ids=NOT_EGRESS)
+def test_egress_that_cannot_be_is_refused_with_the_reason(value: t.Any, word: str) -> None:
+    with pytest.raises(SandboxError) as caught:
+        EgressBoundary.of(value)
+    assert caught.value.reason == "invalid-input"
+    assert word in str(caught.value)
+
+
+NOT_INGRESS: dict[str, tuple[t.Any, str]] = {
+    "another word": ("open", "unverified"),
+    "a peer that is none": ({"allow_from": ["agents"]}, "list of peers"),
+    "no list": ({"allow_from": {"podSelector": {}}}, "list of peers"),
+    "unknown field": ({"allow": []}, "allow_from"),
+    "a wrong block": ({"allow_from": [{"ipBlock": {"cidr": "10.0.0.0"}}]}, "10.0.0.0"),
+    "an empty peer": ({"allow_from": [{}]}, "allow_from"),
+    "unknown engine": ({"engine": "calico"}, "core, cilium"),
+}
+
+
+@pytest.mark.parametrize(("value", "word"), NOT_INGRESS.values(), ids=NOT_INGRESS)
+def test_ingress_that_cannot_be_is_refused_with_the_reason(value: t.Any, word: str) -> None:
+    with pytest.raises(SandboxError) as caught:
+        IngressBoundary.of(value)
+    assert caught.value.reason == "invalid-input"
+    assert word in str(caught.value)
+
+
+def test_names_are_a_matter_of_cilium() -> None:
+    asked = EgressBoundary.of({"kind": "hosts", "hosts": ["example.com"], "engine": "cilium"})
+    assert [host.pattern for host in asked.request.hosts] == ["example.com"]
+
+
+def test_suboptions_that_were_not_given_are_not_there() -> None:
+    options = BOUNDARY["egress"]["options"]
+    given = {name: spec.get("default") for name, spec in options.items()}
+    given |= {"kind": "deny_all", "dns": {"namespace": None, "labels": None, "addresses": ["169.254.20.10/32"]}}
+    asked = EgressBoundary.of(given)
+    assert asked.request.dns.namespace == "kube-system"
+    assert asked.request.dns.addresses == ("169.254.20.10/32",)
+
+
+def test_kinds_and_engines_of_the_options_are_those_that_are_taken() -> None:
+    for kind in BOUNDARY["egress"]["options"]["kind"]["choices"]:
+        hosts = {"hosts": ["example.com"]} if kind == "hosts" else {}
+        assert EgressBoundary.of({"kind": kind, "engine": "cilium", **hosts}).request.kind == kind
+    for verify in BOUNDARY["egress"]["options"]["verify"]["choices"]:
+        assert EgressBoundary.of({"kind": "deny_all", "verify": verify}).verify == verify
+
+
+def test_ingress_is_verified_unless_somebody_says_otherwise() -> None:
+    assert request().ingress == IngressBoundary() == IngressBoundary.of(None)
+    assert IngressBoundary.of("unverified") == "unverified"
+    assert IngressBoundary.of({"allow_from": []}) == IngressBoundary(allow_from=())
+
+
+def test_two_engines_are_refused() -> None:
+    egress = EgressBoundary.of({"kind": "deny_all", "engine": "cilium"})
+    assert request(egress=egress, ingress=IngressBoundary()).egress == egress
+    with pytest.raises(SandboxError, match="one engine"):
+        request(egress=egress, ingress=IngressBoundary(engine="core"))
+
+
+def test_network_probe_without_egress_has_nothing_to_try() -> None:
+    with pytest.raises(SandboxError, match="there is no egress"):
+        request(network_probe=True)
+
+
+def test_label_of_a_profile_becomes_one_of_the_pod() -> None:
+    egress = EgressBoundary.of({"kind": "deny_all", "profile": "strict"})
+    asked = request(egress=egress, pod_labels={"a": "b"})
+    assert asked.pod_labels == {"a": "b", "sandbox.users.io/egress-profile": "strict"}
+    with pytest.raises(SandboxError, match=r"egress\.profile needs"):
+        request(egress=egress, pod_labels={"sandbox.users.io/egress-profile": "loose"})
+    with pytest.raises(SandboxError, match="no valid label"):
+        request(egress=EgressBoundary.of({"kind": "deny_all", "profile": "no such value"}))
+
+
+def test_policy_is_called_and_selects_by_template_and_profile() -> None:
+    assert policy_name("python") == "namzu-python-egress"
+    assert policy_name("python", Profile("strict")) == "namzu-python-strict-egress"
+    assert policy_labels("python", Profile("strict", "team.example/profile")) == {
+        "sandbox.namzu.ai/template": "python",
+        "team.example/profile": "strict",
+    }
+
+
+def test_hash_of_a_name_is_the_controllers() -> None:
+    # Seen on a pod of agent-sandbox v0.5.6.
+    assert name_hash("python-wss9m") == "9868f62f"

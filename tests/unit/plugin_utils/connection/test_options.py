@@ -1,0 +1,118 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of the connection are those of the verbs, and what a verb returns for a host fits them."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.namzu.sandbox.plugins.connection import sandbox as plugin
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import ENVIRONMENT
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS, AGENT
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.host_vars import add_host_vars, host_vars
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.target import target_from
+
+OPTIONS: dict[str, dict[str, t.Any]] = yaml.safe_load(plugin.DOCUMENTATION)["options"]
+SANDBOX = {"name": "box", "namespace": "agents", "uid": "5f0c"}
+SECRET = "very-secret-token-5f1d"
+
+
+def values(**changes: t.Any) -> t.Callable[[str], t.Any]:
+    """What ``get_option`` gives when nothing is set but ``changes``."""
+    given = {name: option.get("default") for name, option in OPTIONS.items()} | {"name": "box"} | changes
+    return given.__getitem__
+
+
+@pytest.mark.parametrize("name", ACCESS)
+def test_every_access_option_of_the_verbs_is_one_of_the_connection(name: str) -> None:
+    assert OPTIONS[name]["type"] == ACCESS[name]["type"]
+    assert OPTIONS[name].get("default") == ACCESS[name].get("default")
+
+
+@pytest.mark.parametrize("name", AGENT["agent"]["options"])
+def test_every_agent_option_of_the_verbs_is_one_of_the_connection(name: str) -> None:
+    wanted = AGENT["agent"]["options"][name]
+    assert {key: OPTIONS[f"agent_{name}"].get(key) for key in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_can_be_a_variable_of_the_host(name: str) -> None:
+    assert f"ansible_sandbox_{name}" in [one["name"] for one in OPTIONS[name]["vars"]]
+
+
+@pytest.mark.parametrize("name", sorted(set(ENVIRONMENT) - {"api_key", "proxy"}))
+def test_the_environment_variables_are_those_of_the_verbs(name: str) -> None:
+    assert [one["name"] for one in OPTIONS[name]["env"]] == list(ENVIRONMENT[name])
+
+
+@pytest.mark.parametrize("name", ["api_key", "proxy"])
+def test_what_may_be_a_secret_is_no_setting_that_ansible_config_lists(name: str) -> None:
+    assert not {"env", "ini"} & set(OPTIONS[name])
+
+
+def test_host_vars_are_options_of_the_connection() -> None:
+    known = {one["name"] for option in OPTIONS.values() for one in option["vars"]}
+    params = dict.fromkeys(ACCESS, "x") | {"agent": {"port": 2048, "address": "pod_ip"}}
+    made = host_vars(SANDBOX, params, {})
+    assert made.pop("ansible_connection") == "namzu.sandbox.sandbox"
+    assert set(made) <= known
+    assert (made["ansible_sandbox_agent_port"], made["ansible_sandbox_agent_address"]) == (2048, "pod_ip")
+
+
+def test_host_vars_carry_paths_and_names_and_no_secret() -> None:
+    params = {"api_key": SECRET, "proxy": f"http://user:{SECRET}@proxy", "kubeconfig": {"token": SECRET}, "host": "h"}
+    made = host_vars(SANDBOX, params, {"K8S_AUTH_API_KEY": SECRET, "K8S_AUTH_CONTEXT": "there"})
+    assert SECRET not in str(made)
+    assert (made["ansible_sandbox_host"], made["ansible_sandbox_context"]) == ("h", "there")
+
+
+@pytest.mark.parametrize(
+    ("params", "environ", "path"),
+    [
+        ({"kubeconfig": "/option"}, {"K8S_AUTH_KUBECONFIG": "/auth", "KUBECONFIG": "/kube"}, "/option"),
+        ({}, {"K8S_AUTH_KUBECONFIG": "/auth", "KUBECONFIG": "/kube"}, "/auth"),
+        ({}, {"KUBECONFIG": "/kube"}, "/kube"),
+        ({"kubeconfig": {"content": "x"}}, {"KUBECONFIG": "/kube"}, None),
+        ({"host": "h"}, {"KUBECONFIG": "/kube"}, "/kube"),
+        ({"host": "h", "api_key": "x"}, {"KUBECONFIG": "/kube"}, None),
+        ({"host": "h"}, {"K8S_AUTH_API_KEY": "x", "KUBECONFIG": "/kube"}, None),
+        ({"host": "h", "client_cert": "/c", "client_key": "/k"}, {"KUBECONFIG": "/kube"}, None),
+        ({}, {}, None),
+    ],
+)
+def test_the_kubeconfig_of_a_host_is_the_one_that_the_task_used(
+    params: dict[str, t.Any], environ: dict[str, str], path: str | None
+) -> None:
+    assert host_vars(SANDBOX, params, environ).get("ansible_sandbox_kubeconfig") == path
+
+
+def test_every_sandbox_of_a_result_gets_its_own() -> None:
+    result: dict[str, t.Any] = {"sandboxes": [dict(SANDBOX), {**SANDBOX, "name": "crate"}], "sandbox": dict(SANDBOX)}
+    made = add_host_vars(result, {}, {})
+    assert [one["host_vars"]["ansible_sandbox_name"] for one in made["sandboxes"]] == ["box", "crate"]
+    assert made["sandbox"]["host_vars"]["ansible_sandbox_uid"] == "5f0c"
+
+
+def test_the_defaults_make_a_target() -> None:
+    target = target_from(values())
+    assert (target.name, target.port, target.mode, target.follow) == ("box", 1024, "service", False)
+    assert (target.connect_timeout, target.request_timeout) == (30.0, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"connect_timeout": "0"}, "connect_timeout"),
+        ({"request_timeout": "0.5s"}, "request_timeout"),
+        ({"connect_timeout": "soon"}, "connect_timeout"),
+        ({"agent_port": 0}, "agent_port"),
+        ({"agent_port": 65536}, "agent_port"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_by_its_name(change: dict[str, t.Any], word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        target_from(values(**change))
