@@ -86,7 +86,7 @@ def test_an_execution_environment_gets_the_packages_that_the_collection_imports_
 
 
 def test_ansible_builder_takes_the_definition_of_the_guide_with_the_tarball(dist, tmp_path: pathlib.Path) -> None:
-    page = (ROOT / "docs" / "awx.md").read_text()
+    page = (ROOT / "docs" / "guides" / "awx.md").read_text()
     (definition,) = re.findall(r"^```yaml\n# execution-environment.yml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "execution-environment.yml").write_text(definition)
     (built,) = dist.glob("*.tar.gz")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plays of docs/first-hour.md, as they stand there."""
+"""The plays of docs/guides/first-hour.md, as they stand there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from .conftest import ADDRESS, Body, Kube, Play, Played, Pool
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "first-hour.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "guides" / "first-hour.md"
 BLOCK = re.compile(r"^```\w+\n# ([\w.-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEIGHBOUR = "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies"
 

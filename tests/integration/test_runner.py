@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The project of docs/awx.md as AWX runs it: ansible-runner, a private data directory, and AWX's Kubernetes credential.
+"""The project of docs/guides/awx.md as AWX runs it.
 
-No home, no terminal, no kubeconfig, and the token of a claimant. Under ansible-navigator the same.
+That is ansible-runner, a private data directory, and AWX's Kubernetes credential. No home, no terminal, no kubeconfig, and the token of a claimant. Under ansible-navigator the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import yaml
 from .conftest import ADDRESS, Body, Kube, Play, Pool
 
 PROGRAMS = pathlib.Path(sys.executable).parent
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "awx.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "guides" / "awx.md"
 CLAIMS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}/sandboxclaims"
 
 JOB_SECONDS = 120.0

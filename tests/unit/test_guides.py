@@ -16,7 +16,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GUIDES = ["first-hour", "operators", "awx"]
-PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in GUIDES}
+PAGES = {name: (ROOT / "docs" / "guides" / f"{name}.md").read_text() for name in GUIDES}
 VERBS = "ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs"
 #: With what the variables of the roles and the playbooks begin.
 PREFIXES = (
@@ -94,6 +94,6 @@ def test_commands_and_links_of_a_guide_lead_somewhere(name: str) -> None:
     playbooks = {file.stem for file in ROOT.glob("playbooks/*.yml")}
     assert set(re.findall(r"ansible-playbook namzu\.sandbox\.([a-z_]+)", PAGES[name])) - playbooks == set()
     for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGES[name]):
-        assert (ROOT / "docs" / link).exists(), link
+        assert (ROOT / "docs" / "guides" / link).exists(), link
     for path in re.findall(r"`((?:tests|playbooks|roles)/[\w./-]+)`", PAGES[name]):
         assert (ROOT / path).exists(), path

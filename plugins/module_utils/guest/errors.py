@@ -72,7 +72,7 @@ class GuestRefusedError(GuestError):
     """The agent understood the request and says no.
 
     Attributes:
-        kind: the agent's word from its closed list (``not-found``, ``bad-cwd``, ``busy``, …; docs/guest.md).
+        kind: the agent's word from its closed list (``not-found``, ``bad-cwd``, ``busy``, …; docs/reference/guest.md).
     """
 
     reason = "agent-refused"

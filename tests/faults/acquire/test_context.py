@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A sandbox for the time of a block, and the programs of docs/python.md as they stand there."""
+"""A sandbox for the time of a block, and the programs of docs/reference/python.md as they stand there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ..traffic import CREATE, DELETE
 if t.TYPE_CHECKING:
     from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 
-PAGE = pathlib.Path(__file__).parents[3] / "docs" / "python.md"
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "reference" / "python.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 EXAMPLE, BLOCK, MANY, OWN_POLICY, SERVED = EXAMPLES
 

@@ -14,10 +14,10 @@ def test_the_example_of_the_documentation_runs(capsys: pytest.CaptureFixture[str
     text = next(
         place.read_text(encoding="utf-8")
         for up in pathlib.Path(__file__).resolve().parents
-        if (place := up / "docs" / "boundaries.md").is_file()
+        if (place := up / "docs" / "reference" / "boundaries.md").is_file()
     )
     examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert examples
     for example in examples:
-        exec(compile(example, "docs/boundaries.md", "exec"), {})  # noqa: S102 - our own documentation
+        exec(compile(example, "docs/reference/boundaries.md", "exec"), {})  # noqa: S102 - our own documentation
     assert "NetworkPolicy agents/web-for-all, egress rule 0" in capsys.readouterr().out

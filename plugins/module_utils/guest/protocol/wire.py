@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""The wire between us and the agent, without any input or output: docs/guest.md is its specification.
+"""The wire between us and the agent, without any input or output: docs/reference/guest.md is its specification.
 
 A frame is eight lower-case hex digits, a newline and that many bytes. Before a stream every frame is one JSON object;
 inside a stream the first byte of a frame is its channel, and a frame of length zero ends the stream.

@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's side of the wire: frames, refusals, and the socket of one peer. docs/guest.md is the specification."""
+"""The agent's side of the wire: frames, refusals, and the socket of one peer.
+
+docs/reference/guest.md is the specification.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The wire as docs/guest.md says it, whatever the network does to it."""
+"""The wire as docs/reference/guest.md says it, whatever the network does to it."""
 
 from __future__ import annotations
 
