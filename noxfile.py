@@ -23,8 +23,6 @@ import nox
 ROOT = pathlib.Path(__file__).parent.resolve()
 ENVIRONMENTS = ("py311", "py313")
 COLLECTIONS = ROOT / ".venv" / "collections"
-#: A machine's bad moment passes, a fault does not. The summary names every test that was run again.
-RERUN = "--reruns=1"
 # A home for tools that leave things there.
 HOME = ROOT / ".cache" / "home"
 CORE = "ansible_collections.namzu.sandbox.plugins"
@@ -119,7 +117,7 @@ def unit(session: nox.Session, environment: str) -> None:
     """Unit and fault tests; on the older Python those that depend on it."""
     chosen = session.posargs or (("-m", "not one_python") if environment == "py311" else ())
     # One more than there usually are processors: many of these tests wait for a process to start.
-    run(session, "pytest", "--numprocesses=3", RERUN, *chosen, environment=environment)
+    run(session, "pytest", "--numprocesses=3", *chosen, environment=environment)
 
 
 @nox.session(tags=["sanity"])
@@ -148,7 +146,7 @@ def lifecycle(session: nox.Session) -> None:
     """The local cluster comes up, survives crashes and leaves nothing behind; the product survives its outages."""
     if os.environ.get("NAMZU_CLUSTER") == "existing":
         session.skip("the cluster is not ours to start")
-    run(session, "pytest", "tests/cluster", "tests/outages", RERUN, *session.posargs)
+    run(session, "pytest", "tests/cluster", "tests/outages", *session.posargs)
 
 
 @nox.session(tags=["integration"])
@@ -160,7 +158,7 @@ def integration(session: nox.Session, environment: str) -> None:
     """
     marked = ["-m", "each_ansible"] if environment == "py311" else []
     chosen = session.posargs or ["tests/integration", *marked, "--numprocesses=3", "--dist=loadfile"]
-    run(session, "pytest", *chosen, RERUN, environment=environment, **cluster(session))
+    run(session, "pytest", *chosen, environment=environment, **cluster(session))
 
 
 @nox.session(tags=["integration"])
@@ -173,7 +171,7 @@ def molecule(session: nox.Session) -> None:
 @nox.session(tags=["integration"])
 def truth(session: nox.Session) -> None:
     """What the boundary library says, against what connections do on a cluster that enforces policies."""
-    run(session, "pytest", "tests/truth", RERUN, *session.posargs, **cluster(session))
+    run(session, "pytest", "tests/truth", *session.posargs, **cluster(session))
 
 
 @nox.session(tags=["bench"])
