@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The project of docs/guides/awx.md as AWX runs it.
 
-That is ansible-runner, a private data directory, and AWX's Kubernetes credential. No home, no terminal, no kubeconfig, and the token of a claimant. Under ansible-navigator the same.
+That is ansible-runner, a private data directory, and AWX's Kubernetes credential. No home, no terminal, no kubeconfig,
+and the token of a claimant. Under ansible-navigator the same.
 """
 
 from __future__ import annotations
