@@ -44,28 +44,37 @@ SYSTEM_CLOCK: Clock = SystemClock()
 
 
 class Cancellation:
-    """Whether an operation was called off, and what ends then. Safe to share between threads."""
+    """Whether an operation was cancelled, and what ends then. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self.called_off = threading.Event()
+        self._event = threading.Event()
         self._lock = threading.Lock()
         self._cuts: dict[object, t.Callable[[], None]] = {}
 
-    def call_off(self) -> None:
-        """Call it off, and end all that is under way."""
+    @property
+    def cancelled(self) -> bool:
+        """Whether ``cancel`` was called."""
+        return self._event.is_set()
+
+    def cancel(self) -> None:
+        """Cancel the operation, and end what is under way; any thread may call this, and more than once."""
         with self._lock:
-            self.called_off.set()
+            self._event.set()
             cuts = list(self._cuts.values())
         for cut in cuts:
             cut()
 
+    def wait(self, seconds: float) -> bool:
+        """Wait ``seconds`` (0 or more), or less when it is cancelled meanwhile; returns whether it is cancelled."""
+        return self._event.wait(seconds)
+
     @contextlib.contextmanager
     def cutting(self, cut: t.Callable[[], None]) -> t.Iterator[None]:
-        """Call ``cut`` when it is called off inside the block, or was before; any thread may do that."""
+        """Call ``cut`` when ``cancel`` is called inside the block, or was called before; any thread may call it."""
         key = object()
         with self._lock:
             self._cuts[key] = cut
-            over = self.called_off.is_set()
+            over = self.cancelled
         try:
             if over:
                 cut()
@@ -84,7 +93,7 @@ class Deadline:
     def __init__(
         self, seconds: float, clock: Clock = SYSTEM_CLOCK, *, cancellation: Cancellation | None = None
     ) -> None:
-        """``cancellation`` is another deadline's, for a step with a clock of its own that is called off with it."""
+        """Let ``seconds`` (0 or more) begin now; ``cancellation`` is shared with what is cancelled together with it."""
         self.seconds = seconds
         self.clock = clock
         self.cancellation = cancellation or Cancellation()
@@ -100,12 +109,12 @@ class Deadline:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody called it off."""
-        return self.cancellation.called_off.is_set()
+        """Whether the operation was cancelled."""
+        return self.cancellation.cancelled
 
     def cancel(self) -> None:
-        """Let it pass now, and cut the requests that are under way; any thread may call this."""
-        self.cancellation.call_off()
+        """Cancel the operation: nothing is left, and requests under way are cut; any thread may call this."""
+        self.cancellation.cancel()
 
     @property
     def expired(self) -> bool:
@@ -120,6 +129,6 @@ class Deadline:
         """Wait ``seconds``, but not past the deadline; on the machine's clock ``cancel`` ends it."""
         length = self.at_most(max(0.0, seconds))
         if self.clock is SYSTEM_CLOCK:
-            self.cancellation.called_off.wait(length)
+            self.cancellation.wait(length)
         else:
             self.clock.sleep(length)

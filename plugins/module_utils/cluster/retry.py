@@ -37,7 +37,7 @@ def wait_or_raise(deadline: Deadline, error: SandboxError, attempt: int) -> None
 
     Raises:
         The error itself, when repeating makes no sense, the deadline would pass while waiting (then it says how often
-        it was tried), or it is called off.
+        it was tried), or it is cancelled.
     """
     wait = wait_before_retry(error, attempt)
     if wait is None:

@@ -127,7 +127,7 @@ class Forwarder:
 
     def close(self) -> None:
         """Listen no more, and end every connection."""
-        self._cancellation.call_off()
+        self._cancellation.cancel()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join()
@@ -137,7 +137,7 @@ class Forwarder:
                 _shut(end, socket.SHUT_RDWR)
 
     def _accept(self) -> None:
-        while not self._cancellation.called_off.is_set():
+        while not self._cancellation.cancelled:
             try:
                 near, _address = self._listener.accept()
             except OSError:
@@ -159,7 +159,7 @@ class Forwarder:
                 finally:
                     outward.join()
         except SandboxError as error:
-            if not self._cancellation.called_off.is_set():
+            if not self._cancellation.cancelled:
                 self.failure = error
         except OSError:
             pass

@@ -28,9 +28,9 @@ MAXIMUM_COUNT = 1000
 #: The most that wait for the controller at the same time: each is a thread, which costs little while it waits.
 WAITING = 256
 
-#: How an acquire fails whose deadline was called off: nothing that it waits for, and no request, has any time left.
+#: How an acquire fails whose deadline was cancelled: nothing that it waits for, and no request, has any time left.
 _CALLED_OFF = frozenset(
-    {"called-off", "not-ready", "api-timeout", "api-unreachable", "agent-timeout", "agent-unreachable"}
+    {"cancelled", "not-ready", "api-timeout", "api-unreachable", "agent-timeout", "agent-unreachable"}
 )
 
 OnFailure = t.Literal["release_all", "keep"]
@@ -102,7 +102,7 @@ def acquire_many(
 
 
 class _Turn:
-    """As many at a time as there are connections; none once the whole is called off."""
+    """As many at a time as there are connections; none once the whole is cancelled."""
 
     def __init__(self, deadline: Deadline) -> None:
         self._deadline = deadline
@@ -112,7 +112,7 @@ class _Turn:
         self._free.acquire()
         if self._deadline.cancelled:
             self._free.release()
-            raise SandboxError("It was called off.", reason="called-off", retryable=True)
+            raise SandboxError("It was cancelled.", reason="cancelled", retryable=True)
 
     def __exit__(self, *_: object) -> None:
         self._free.release()
@@ -150,12 +150,12 @@ def _run(
                 error = None if finished.cancelled() else finished.result().error
                 first_failure = first_failure or error
                 if error is not None and on_failure == "release_all":
-                    _call_off(running, deadline, watch)
+                    _cancel_all(running, deadline, watch)
             outcomes = {running[future]: future.result() for future in running if not future.cancelled()}
         except BaseException:
             # An interrupt, here or in one of them: those that run give up and clean up by themselves, those that have
             # ended are given back.
-            _call_off(running, deadline, watch)
+            _cancel_all(running, deadline, watch)
             concurrent.futures.wait(running)
             done = [future.result() for future in running if not future.cancelled() and future.exception() is None]
             _give_back(client, request, done)
@@ -173,11 +173,13 @@ def _outcome(one: Acquire) -> Outcome:
         # When the time is up it is up for all, whoever notices first.
         in_time = one.deadline.elapsed() < one.deadline.seconds
         if one.deadline.cancelled and in_time and error.reason in _CALLED_OFF and error.leftover is None:
-            error = _called_off(one.path.ref, "it was called off, because another one failed")
+            error = _cancelled(one.path.ref, "it was cancelled, because another one failed")
         return Outcome(one.path.ref.name, error=error)
 
 
-def _call_off(running: t.Iterable[concurrent.futures.Future[Outcome]], deadline: Deadline, watch: SharedWatch) -> None:
+def _cancel_all(
+    running: t.Iterable[concurrent.futures.Future[Outcome]], deadline: Deadline, watch: SharedWatch
+) -> None:
     deadline.cancel()
     watch.wake()
     for future in running:
@@ -185,7 +187,7 @@ def _call_off(running: t.Iterable[concurrent.futures.Future[Outcome]], deadline:
 
 
 def _not_begun(one: Acquire) -> Outcome:
-    return Outcome(one.path.ref.name, error=_called_off(one.path.ref, "it was not begun, because another one failed"))
+    return Outcome(one.path.ref.name, error=_cancelled(one.path.ref, "it was not begun, because another one failed"))
 
 
 def _give_back(client: Client, request: AcquireRequest, outcomes: list[Outcome]) -> list[Outcome]:
@@ -199,17 +201,17 @@ def _give_back(client: Client, request: AcquireRequest, outcomes: list[Outcome])
             given_back.append(one)
         elif not one.acquired.created:
             why = "it stood there before and stays, and another one failed"
-            given_back.append(Outcome(one.name, error=_called_off(ref, why)))
+            given_back.append(Outcome(one.name, error=_cancelled(ref, why)))
         elif one.name in failures:
             failures[one.name].leftover = str(ref)
             given_back.append(Outcome(one.name, error=failures[one.name]))
         else:
-            given_back.append(Outcome(one.name, error=_called_off(ref, "it was given back, as another one failed")))
+            given_back.append(Outcome(one.name, error=_cancelled(ref, "it was given back, as another one failed")))
     return given_back
 
 
-def _called_off(ref: ObjectRef, why: str) -> SandboxError:
-    return SandboxError(f"{ref}: {why}.", reason="called-off", retryable=True, object=str(ref))
+def _cancelled(ref: ObjectRef, why: str) -> SandboxError:
+    return SandboxError(f"{ref}: {why}.", reason="cancelled", retryable=True, object=str(ref))
 
 
 def _partial(outcomes: list[Outcome], first: SandboxError) -> PartialAcquireError:

@@ -58,7 +58,7 @@ def test_the_first_failure_is_the_one_that_came_first(
 
     def failing(one: acquire_module.Acquire) -> t.Any:
         if one.path.ref.name == "build-0":
-            assert one.deadline.cancellation.called_off.wait(5.0)
+            assert one.deadline.cancellation.wait(5.0)
             one.deadline.clock.sleep(one.deadline.seconds)
             raise ApiUnreachableError("cut", sent=True)
         raise CredentialError("not allowed", status=403)
@@ -140,11 +140,11 @@ def test_many_cost_one_list_and_one_watch(cluster: FakeCluster, real_time_client
     assert len(received) <= 2 + 3 * 20
 
 
-def test_those_that_were_not_begun_are_called_off(cluster: FakeCluster, real_time_client: Client) -> None:
+def test_those_that_were_not_begun_are_cancelled(cluster: FakeCluster, real_time_client: Client) -> None:
     cluster.plan.add(status(403), CREATE, nth=3)
     with pytest.raises(PartialAcquireError) as caught:
         acquire_many(real_time_client, cluster.request(), 60)
     reasons = {outcome.error.reason for outcome in caught.value.outcomes if outcome.error is not None}
     assert caught.value.reason == "forbidden"
-    assert reasons == {"forbidden", "called-off"}
+    assert reasons == {"forbidden", "cancelled"}
     assert cluster.claims() == []

@@ -119,7 +119,7 @@ def test_keep_says_which_could_be_had_and_leaves_no_other(
     assert all((outcome.acquired is None) != (outcome.error is None) for outcome in error.outcomes)
     assert cluster.claims() == kept
     assert len(kept) == 1
-    assert "called-off" not in {outcome.error.reason for outcome in error.outcomes if outcome.error}
+    assert "cancelled" not in {outcome.error.reason for outcome in error.outcomes if outcome.error}
 
 
 def test_member_that_stood_there_is_kept_when_another_fails(cluster: FakeCluster, client: Client) -> None:
@@ -153,7 +153,7 @@ def test_member_that_stood_there_is_not_said_to_have_been_given_back(
     monkeypatch.setattr(acquire_module, "bind_pod", in_order)
     monkeypatch.setattr(acquire_module, "probe_privileges", had)
     first = partial(client, cluster, name="build").outcomes[0]
-    assert (first.error.reason, first.error.object) == ("called-off", "SandboxClaim team-a/build-0")
+    assert (first.error.reason, first.error.object) == ("cancelled", "SandboxClaim team-a/build-0")
     assert "stood there before and stays" in first.error.message
     assert cluster.claims() == ["build-0"]
 
@@ -273,7 +273,7 @@ def test_sigint_while_claims_are_waited_for_leaves_nothing(cluster: FakeCluster,
     assert no_thread_is_left()
 
 
-def test_wait_that_the_server_asked_for_ends_when_it_is_called_off(
+def test_wait_that_the_server_asked_for_ends_when_it_is_cancelled(
     cluster: FakeCluster, real_time_client: Client
 ) -> None:
     """Found: the others were waited for as long as Retry-After said."""

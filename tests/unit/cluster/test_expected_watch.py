@@ -68,7 +68,7 @@ def test_server_that_is_not_there_is_met_by_the_watch() -> None:
             list(client.watch(ONE, "1", Deadline(5.0)))
 
 
-def test_handshake_that_hangs_is_cut_when_its_operation_is_called_off() -> None:
+def test_handshake_that_hangs_is_cut_when_its_operation_is_cancelled() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with Client(Access(server=f"https://127.0.0.1:{port}", verify=False)) as client:

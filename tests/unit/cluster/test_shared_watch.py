@@ -238,7 +238,7 @@ def test_quiet_watch_ends_with_the_deadline_and_is_no_failure() -> None:
     assert 0.4 < time.monotonic() - began < 3.0
 
 
-def test_followers_of_a_deadline_that_was_called_off_end_without_a_failure() -> None:
+def test_followers_of_a_deadline_that_was_cancelled_end_without_a_failure() -> None:
     with watching(listed(), open_watch(), seconds=60.0) as (watch, _server, deadline):
         states = watch.states(ONE, claim(1), deadline)
         assert next(states)["metadata"]["resourceVersion"] == "1"

@@ -179,7 +179,7 @@ def _carried_by(wire: socket.socket) -> None:
 
 @contextlib.contextmanager
 def cuttable(deadline: Deadline | None) -> t.Iterator[None]:
-    """Cut the requests that this thread makes inside the block, when their deadline is called off.
+    """Cut the requests that this thread makes inside the block, when their deadline is cancelled.
 
     From the TLS handshake to the end of the answer; only an attempt to connect goes on until its own bound.
     """
@@ -222,7 +222,7 @@ def open_pools(access: Access) -> tuple[urllib3.PoolManager, urllib3.PoolManager
 
 
 def open_ahead(pool: urllib3.PoolManager, access: Access, seconds: float, deadline: Deadline) -> None:
-    """Begin to open a connection for the next request, within some seconds and until the deadline is called off."""
+    """Begin to open a connection for the next request, within some seconds and until the deadline is cancelled."""
     opened = pool.connection_from_url(access.server)
     t.cast("_HTTPPool", opened).open_ahead(seconds, deadline)
 

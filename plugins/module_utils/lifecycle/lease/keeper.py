@@ -73,7 +73,7 @@ class Keeper:
             self._waiting.join()
         self._threads.shutdown(wait=False, cancel_futures=True)
         # A renewal under way would be waited for when the program ends.
-        self._end.call_off()
+        self._end.cancel()
 
     def release_marked(self, deadline: Deadline) -> None:
         """Give back what is marked ``release_on_end``, all at once, and report each; what is gone is given back."""

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A request under way ends at once when its operation is called off, wherever it hangs; others go on."""
+"""A request under way ends at once when its operation is cancelled, wherever it hangs; others go on."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def cut(server: Silent, call: t.Callable[[Deadline], object], error: type[Except
     """Call off what hangs at the server; it must end at once, with that error."""
     deadline = Deadline(LONG)
 
-    def call_off() -> None:
+    def cancel() -> None:
         server.hangs.wait(AT_ONCE)
         deadline.cancel()
 
-    caller = threading.Thread(target=call_off)
+    caller = threading.Thread(target=cancel)
     caller.start()
     began = time.monotonic()
     with pytest.raises(error):
@@ -122,7 +122,7 @@ def test_agent_that_hangs_is_cut() -> None:
         cut(server, lambda deadline: agent.execute(["true"], deadline=deadline), GuestError)
 
 
-def test_request_of_what_is_called_off_already_is_not_waited_for() -> None:
+def test_request_of_what_is_cancelled_already_is_not_waited_for() -> None:
     deadline = Deadline(LONG)
     deadline.cancel()
     with Silent() as server, client_of(server) as client:
@@ -133,10 +133,10 @@ def test_request_of_what_is_called_off_already_is_not_waited_for() -> None:
 
 
 def test_request_of_another_operation_is_not_cut() -> None:
-    called_off = Deadline(LONG)
+    cancelled = Deadline(LONG)
     with Silent(WHOLE, WHOLE) as server, client_of(server) as client:
-        client.get(REF, called_off)
-        called_off.cancel()
+        client.get(REF, cancelled)
+        cancelled.cancel()
         assert client.get(REF, Deadline(AT_ONCE))["metadata"]["uid"] == "u"
 
 
@@ -146,13 +146,13 @@ def test_what_has_ended_is_not_cut_any_more() -> None:
     with cancellation.cutting(lambda: cuts.append("over")):
         pass
     with cancellation.cutting(lambda: cuts.append("under way")):
-        cancellation.call_off()
+        cancellation.cancel()
         assert cuts == ["under way"]
     with cancellation.cutting(lambda: cuts.append("too late")):
         assert cuts == ["under way", "too late"]
 
 
-def test_step_with_a_clock_of_its_own_is_called_off_with_the_whole() -> None:
+def test_step_with_a_clock_of_its_own_is_cancelled_with_the_whole() -> None:
     whole = Deadline(1.0)
     step = Deadline(LONG, cancellation=whole.cancellation)
     assert step.remaining() > 1.0

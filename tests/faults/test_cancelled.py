@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Many that are called off while their requests hang: these end at once, and the clean-up has its own time."""
+"""Many that are cancelled while their requests hang: these end at once, and the clean-up has its own time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def patient(cluster: FakeCluster) -> t.Iterator[Client]:
         yield made
 
 
-def called_off(client: Client, cluster: FakeCluster) -> PartialAcquireError:
+def cancelled(client: Client, cluster: FakeCluster) -> PartialAcquireError:
     """The error of an acquire of some, of which one fails."""
     began = time.monotonic()
     with pytest.raises(PartialAcquireError) as caught:
@@ -45,9 +45,9 @@ def called_off(client: Client, cluster: FakeCluster) -> PartialAcquireError:
 
 
 def only_one_failed(error: PartialAcquireError, reason: str) -> None:
-    """One has that reason, and all others were called off."""
+    """One has that reason, and all others were cancelled."""
     reasons = sorted(outcome.error.reason for outcome in error.outcomes if outcome.error is not None)
-    assert reasons == sorted([reason, *["called-off"] * (COUNT - 1)])
+    assert reasons == sorted([reason, *["cancelled"] * (COUNT - 1)])
     assert error.reason == reason
 
 
@@ -58,22 +58,22 @@ def test_requests_that_hang_end_when_another_one_fails(
     """Found: they were waited for until their own bound."""
     cluster.plan.add(HANG, request_kind, times=COUNT - 1)
     cluster.plan.add(status(403), request_kind)
-    only_one_failed(called_off(patient, cluster), "forbidden")
+    only_one_failed(cancelled(patient, cluster), "forbidden")
     assert cluster.claims() == []
 
 
 def test_probes_that_hang_end_when_another_one_fails(cluster: FakeCluster, patient: Client) -> None:
     cluster.agent.answers = False
     cluster.plan.add(status(403), GET_SANDBOX, nth=COUNT)
-    only_one_failed(called_off(patient, cluster), "forbidden")
+    only_one_failed(cancelled(patient, cluster), "forbidden")
     assert cluster.claims() == []
 
 
-def test_diagnosis_of_what_was_called_off_is_not_waited_for(cluster: FakeCluster, patient: Client) -> None:
+def test_diagnosis_of_what_was_cancelled_is_not_waited_for(cluster: FakeCluster, patient: Client) -> None:
     cluster.controller.ready = {"type": "Ready", "status": "False", "reason": "SandboxNotReady", "message": "not yet"}
     cluster.plan.add(HANG, GET_POD, times=math.inf)
     cluster.plan.add(status(403), CREATE, nth=COUNT)
-    only_one_failed(called_off(patient, cluster), "forbidden")
+    only_one_failed(cancelled(patient, cluster), "forbidden")
     assert cluster.claims() == []
 
 
