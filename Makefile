@@ -18,7 +18,10 @@ environments: ## The Python environments in .venv (every other target sees to th
 	@$(PYTHON) requirements/install.py
 
 .PHONY: demo
-demo: up ## A cluster, and playbooks/demo.yml on it; the cluster stays
+demo: cluster-demo ## A sandbox on this machine, and playbooks/demo.yml in it
+
+.PHONY: cluster-demo
+cluster-demo: up ## A Kubernetes cluster, and playbooks/demo.yml on it; the cluster stays
 	@eval "$$($(CLUSTER) env)" && ANSIBLE_CONFIG=ansible.cfg $(PY313)/ansible-playbook playbooks/demo.yml
 	@echo 'The cluster is still up, so the next run is quick. Take it down with: make down'
 
@@ -41,8 +44,12 @@ collection: environments ## The collection's tarball, and a path with nothing bu
 	@ln -s '$(abspath .venv/py313)'/lib/python3.13/site-packages/ansible_collections/kubernetes '$(DIST)'/ansible_collections/
 
 .PHONY: test
-test: environments ## Everything that must pass: lint, unit, sanity, integration, bench
-	@$(NOX)
+test: environments ## All tests that need neither Go nor Kubernetes: lint, unit, sanity
+	@$(NOX) --tags test
+
+.PHONY: cluster-test
+cluster-test: environments ## All tests that need the cluster: lifecycle, integration, molecule, truth, bench
+	@$(NOX) --tags cluster-test
 
 .PHONY: lint
 lint: environments ## Formatting, types, layers, licences, roles, changelog, documentation

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps of `make test`: each has a name, is timed, and can be run alone.
+"""The steps of `make test` and `make cluster-test`: each has a name, is timed, and can be run alone.
 
     .venv/py313/bin/nox --list
     .venv/py313/bin/nox -s ruff mypy
@@ -43,14 +43,14 @@ def first_on_path(programs: pathlib.Path, variables: dict[str, str]) -> dict[str
     return {**variables, "PATH": f"{programs}{os.pathsep}{variables.get('PATH', os.environ['PATH'])}"}
 
 
-@nox.session(tags=["lint"])
+@nox.session(tags=["lint", "test"])
 def ruff(session: nox.Session) -> None:
     """Lint rules and formatting of all Python."""
     run(session, "ruff", "check", "--quiet")
     run(session, "ruff", "format", "--check", "--quiet")
 
 
-@nox.session(tags=["lint"])
+@nox.session(tags=["lint", "test"])
 def mypy(session: nox.Session) -> None:
     """Types of the core, of the glue, of the agent and of the test cluster, strictly."""
     config = (f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={ROOT / '.mypy_cache'}")
@@ -62,38 +62,38 @@ def mypy(session: nox.Session) -> None:
         run(session, "mypy", *config, ".")
 
 
-@nox.session(tags=["lint"])
+@nox.session(tags=["lint", "test"])
 def layers(session: nox.Session) -> None:
     """The contracts in pyproject.toml: who may import whom."""
     run(session, "lint-imports", "--no-logo", PYTHONPATH=str(COLLECTIONS))
 
 
-@nox.session(tags=["lint"])
+@nox.session(tags=["lint", "test"])
 def licences(session: nox.Session) -> None:
     """Every file says its licence, and every licence is here."""
     run(session, "reuse", "lint", "--quiet")
 
 
-@nox.session(name="ansible-lint", tags=["lint"])
+@nox.session(name="ansible-lint", tags=["lint", "test"])
 def ansible_lint(session: nox.Session) -> None:
     """Roles and playbooks, profile production."""
     run(session, "ansible-lint", "--offline", "--strict", "--nocolor", "-q", HOME=str(HOME))
 
 
-@nox.session(tags=["lint"])
+@nox.session(tags=["lint", "test"])
 def changelog(session: nox.Session) -> None:
     """Changelog fragments."""
     run(session, "antsibull-changelog", "lint")
 
 
-@nox.session(tags=["lint"])
+@nox.session(tags=["lint", "test"])
 def docs(session: nox.Session) -> None:
     """The documentation of every module, plugin and role renders, and its links lead somewhere."""
     HOME.mkdir(parents=True, exist_ok=True)
     run(session, "antsibull-docs", "lint-collection-docs", "--plugin-docs", str(ROOT), HOME=str(HOME))
 
 
-@nox.session(tags=["lint"])
+@nox.session(tags=["lint", "test"])
 def importer(session: nox.Session) -> None:
     """What Galaxy says to the built collection: nothing. The lint and the docs are sessions of their own."""
     folder = ROOT / ".cache" / "importer"
@@ -111,7 +111,7 @@ def importer(session: nox.Session) -> None:
         session.error(said)
 
 
-@nox.session(tags=["unit"])
+@nox.session(tags=["unit", "test"])
 @nox.parametrize("environment", ENVIRONMENTS, ids=ENVIRONMENTS)
 def unit(session: nox.Session, environment: str) -> None:
     """Unit and fault tests; on the older Python those that depend on it."""
@@ -120,7 +120,7 @@ def unit(session: nox.Session, environment: str) -> None:
     run(session, "pytest", "--numprocesses=3", *chosen, environment=environment)
 
 
-@nox.session(tags=["sanity"])
+@nox.session(tags=["sanity", "test"])
 def sanity(session: nox.Session) -> None:
     """ansible-test sanity of both, nothing ignored; side by side, for most of its tests use one processor."""
 
@@ -141,7 +141,7 @@ def sanity(session: nox.Session) -> None:
         session.error(f"ansible-test sanity failed: {', '.join(failed)}")
 
 
-@nox.session(tags=["lifecycle"])
+@nox.session(tags=["lifecycle", "cluster-test"])
 def lifecycle(session: nox.Session) -> None:
     """The local cluster comes up, survives crashes and leaves nothing behind; the product survives its outages."""
     if os.environ.get("NAMZU_CLUSTER") == "existing":
@@ -149,7 +149,7 @@ def lifecycle(session: nox.Session) -> None:
     run(session, "pytest", "tests/cluster", "tests/outages", *session.posargs)
 
 
-@nox.session(tags=["integration"])
+@nox.session(tags=["integration", "cluster-test"])
 @nox.parametrize("environment", ENVIRONMENTS, ids=ENVIRONMENTS)
 def integration(session: nox.Session, environment: str) -> None:
     """Every verb, plugin and role on a cluster; on the older Ansible what depends on Ansible alone.
@@ -161,26 +161,26 @@ def integration(session: nox.Session, environment: str) -> None:
     run(session, "pytest", *chosen, environment=environment, **cluster(session))
 
 
-@nox.session(tags=["integration"])
+@nox.session(tags=["integration", "cluster-test"])
 def molecule(session: nox.Session) -> None:
     """The whole life of a site, as a team's own pipeline would run it."""
     HOME.mkdir(parents=True, exist_ok=True)
     run(session, "molecule", "test", *session.posargs, HOME=str(HOME), **cluster(session))
 
 
-@nox.session(tags=["integration"])
+@nox.session(tags=["integration", "cluster-test"])
 def truth(session: nox.Session) -> None:
     """What the boundary library says, against what connections do on a cluster that enforces policies."""
     run(session, "pytest", "tests/truth", *session.posargs, **cluster(session))
 
 
-@nox.session(tags=["bench"])
+@nox.session(tags=["bench", "cluster-test"])
 def bench(session: nox.Session) -> None:
     """What the benchmarks promise, as tests."""
     run(session, "pytest", "tests/bench", *session.posargs, **cluster(session))
 
 
-@nox.session(name="cluster-down", tags=["integration", "bench"])
+@nox.session(name="cluster-down", tags=["integration", "bench", "cluster-test"])
 def cluster_down(session: nox.Session) -> None:
     """Take down the cluster that this run started; one that was there before stays."""
     if not started_here:
