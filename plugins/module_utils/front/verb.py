@@ -13,9 +13,9 @@ import urllib.parse
 from ..cluster.auth.access import resolve_access
 from ..cluster.client import MINIMUM_REQUEST_TIMEOUT, Client
 from ..errors import InputError, SandboxError
+from ..lifecycle.durations import seconds
 from .client_cache import KeptClient
 from .interrupts import interruptible
-from .options.durations import seconds
 from .options.specs import ACCESS, Params, Spec
 
 Result = dict[str, t.Any]

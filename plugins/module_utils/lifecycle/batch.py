@@ -19,6 +19,7 @@ from .acquire.acquire import Acquire
 from .acquire.request import Acquired, AcquireRequest
 from .acquire.sources import paths_for
 from .acquire.wait_for_template import until_template
+from .names import check_choice
 from .release.many import release_all
 from .verification.verify import Verification
 
@@ -83,6 +84,7 @@ def acquire_many(
         PartialAcquireError: not all could be had; it has an outcome for each.
         InputError: the count or a name cannot be.
     """
+    check_choice("on_failure", on_failure, t.get_args(OnFailure))
     requests = numbered(request, count)
     deadline = Deadline(request.ready_timeout, client.clock)
     paths = until_template(request, deadline, lambda: paths_for(client, requests, deadline))
@@ -124,8 +126,9 @@ def numbered(request: AcquireRequest, count: int) -> list[AcquireRequest]:
     Raises:
         InputError: the count is out of bounds, or a numbered name would be too long.
     """
-    if not 1 <= count <= MAXIMUM_COUNT:
-        raise InputError(f"count is {count}; it must be between 1 and {MAXIMUM_COUNT}.")
+    given: object = count
+    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= MAXIMUM_COUNT:
+        raise InputError(f"count is {count!r}; it must be between 1 and {MAXIMUM_COUNT}.")
     if request.name is None:
         return [request] * count
     return [dataclasses.replace(request, name=f"{request.name}-{number}") for number in range(count)]

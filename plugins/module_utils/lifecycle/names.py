@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import re
 import typing as t
 import uuid
@@ -31,7 +32,8 @@ def check_name(option: str, value: str) -> None:
     Raises:
         InputError: it is not a DNS-1123 label.
     """
-    if not _NAME.fullmatch(value):
+    given: object = value
+    if not isinstance(given, str) or not _NAME.fullmatch(given):
         raise InputError(
             f"{option} is {value!r}, which cannot name a Kubernetes object.",
             next_step="Use at most 63 lower-case letters, digits and dashes, with a letter or digit at both ends.",
@@ -44,7 +46,15 @@ def check_labels(option: str, labels: t.Mapping[str, str]) -> None:
     Raises:
         InputError: a key or value is no valid label.
     """
+    given: object = labels
+    if not isinstance(given, c.Mapping):
+        raise InputError(f"{option} is {given!r}; it must be a mapping of label keys to values.")
     for key, value in labels.items():
+        if not (isinstance(t.cast("object", key), str) and isinstance(t.cast("object", value), str)):
+            raise InputError(
+                f"{option} has {key!r}: {value!r}; the key and the value of a label are strings.",
+                next_step="Quote them.",
+            )
         prefix, slash, name = key.rpartition("/")
         key_ok = _LABEL_NAME.fullmatch(name) and (not slash or _LABEL_PREFIX.fullmatch(prefix))
         if not key_ok or not _LABEL_VALUE.fullmatch(value):
@@ -52,3 +62,24 @@ def check_labels(option: str, labels: t.Mapping[str, str]) -> None:
                 f"{option} has {key!r}: {value!r}, which is no valid label.",
                 next_step="Keys are [prefix/]name and values are at most 63 letters, digits, '-', '_' and '.'.",
             )
+
+
+def check_choice(option: str, value: str, choices: t.Sequence[str]) -> None:
+    """Refuse a value that is not one of the choices of an option.
+
+    Raises:
+        InputError: with the valid values.
+    """
+    if value not in choices:
+        raise InputError(f"{option} is {value!r}; it must be one of {', '.join(choices)}.")
+
+
+def check_port(option: str, value: int) -> None:
+    """Refuse a value that is not a TCP port.
+
+    Raises:
+        InputError: the value is not a whole number from 1 to 65535.
+    """
+    given: object = value
+    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= 65535:
+        raise InputError(f"{option} is {value!r}; it must be between 1 and 65535.")

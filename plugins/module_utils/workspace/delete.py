@@ -17,7 +17,7 @@ from .disks import claim_names
 from .fencing import Fence
 from .manifest import refuse_stranger
 from .names import workspace_ref
-from .request import check_request
+from .request import checked_timeout
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ class DeleteRequest:
     resource_version: str | None = None
 
     def __post_init__(self) -> None:
-        check_request(self.namespace, self.holder_epoch, self.timeout)
+        object.__setattr__(self, "timeout", checked_timeout(self.namespace, self.holder_epoch, self.timeout))
         if self.delete_disk is not True:
             raise InputError(
                 f"To delete workspace {self.workspace_id!r} is to delete its disk, and delete_disk does not say so.",

@@ -9,18 +9,17 @@ import datetime
 import typing as t
 
 from ..cluster.resources import ObjectRef
-from ..errors import InputError
 from ..guest.agent import AgentAddress
 from ..guest.quiescence import FlushReport, QuiesceReport
 from ..lifecycle.acquire.request import (
     DEFAULT_READY_TIMEOUT,
-    MAXIMUM_SECONDS,
     MINIMUM_TTL,
     AcquireRequest,
     OnStale,
     Verdict,
 )
-from ..lifecycle.names import check_labels, check_name
+from ..lifecycle.durations import seconds
+from ..lifecycle.names import check_choice, check_name, check_port
 from ..lifecycle.observed.agent_address import DEFAULT_AGENT_PORT, AddressMode
 from ..lifecycle.verification.spec import EgressBoundary, IngressBoundary, Unverified
 from .disks import Disk
@@ -72,11 +71,12 @@ class WorkspaceRequest:
 
     def __post_init__(self) -> None:
         check_epoch(self.holder_epoch)
-        check_labels("labels", self.labels)
-        if self.ttl is not None and not MINIMUM_TTL <= self.ttl <= MAXIMUM_SECONDS:
-            raise InputError(f"ttl is {self.ttl:g} s; it must be at least {MINIMUM_TTL:g} s and at most ten years.")
-        # What an acquire of such a sandbox would refuse is refused here, before anything is read.
-        self.acquire(self.template or "any", self.ref)
+        if self.ttl is not None:
+            object.__setattr__(self, "ttl", seconds("ttl", self.ttl, MINIMUM_TTL))
+        # An acquire of such a sandbox has the same checks.
+        checked = self.acquire(self.template or "any", self.ref)
+        for field in ("ready_timeout", "egress", "ingress"):
+            object.__setattr__(self, field, getattr(checked, field))
 
     @property
     def ref(self) -> ObjectRef:
@@ -97,6 +97,7 @@ class WorkspaceRequest:
             egress=self.egress,
             ingress=self.ingress,
             network_probe=self.network_probe,
+            on_stale=self.on_stale,
         )
 
 
@@ -124,7 +125,9 @@ class SuspendRequest:
     agent_address: AddressMode = "service"
 
     def __post_init__(self) -> None:
-        check_request(self.namespace, self.holder_epoch, self.timeout)
+        object.__setattr__(self, "timeout", checked_timeout(self.namespace, self.holder_epoch, self.timeout))
+        check_port("agent.port", self.agent_port)
+        check_choice("agent.address", self.agent_address, t.get_args(AddressMode))
 
     @property
     def ref(self) -> ObjectRef:
@@ -132,16 +135,15 @@ class SuspendRequest:
         return workspace_ref(self.namespace, self.workspace_id)
 
 
-def check_request(namespace: str, holder_epoch: int | None, timeout: float) -> None:
-    """Refuse what cannot be honoured, before anything is sent.
+def checked_timeout(namespace: str, holder_epoch: int | None, timeout: float) -> float:
+    """The timeout in seconds, after namespace and holder epoch were checked.
 
     Raises:
-        InputError: no namespace's name, no epoch, or less than a second.
+        InputError: the namespace is not a valid name, the epoch is not valid, or the timeout is below one second.
     """
     check_name("namespace", namespace)
     check_epoch(holder_epoch)
-    if not 1 <= timeout <= MAXIMUM_SECONDS:
-        raise InputError(f"wait_timeout is {timeout:g} s; it must be at least 1 s.")
+    return seconds("wait_timeout", timeout, 1.0)
 
 
 @dataclasses.dataclass(frozen=True)

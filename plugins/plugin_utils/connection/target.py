@@ -10,8 +10,8 @@ import json
 import typing as t
 
 from ...module_utils.errors import InputError
-from ...module_utils.front.options.durations import seconds
 from ...module_utils.front.options.specs import ACCESS
+from ...module_utils.lifecycle.durations import seconds
 
 if t.TYPE_CHECKING:
     from ...module_utils.lifecycle.observed.agent_address import AddressMode

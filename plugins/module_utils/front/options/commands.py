@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from ...errors import InputError
-from .durations import length
+from ...lifecycle.durations import length
 from .specs import Params
 
 

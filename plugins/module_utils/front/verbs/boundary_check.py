@@ -20,11 +20,11 @@ from ...deadline import Deadline
 from ...errors import InputError
 from ...guest.agent import Agent
 from ...lifecycle.check.check import Asked, Checked, Live, Offline, Subject, check, matching, own_address
+from ...lifecycle.durations import seconds
 from ...lifecycle.errors import BoundaryError
 from ...lifecycle.observed.agent_address import AddressMode, locate
 from ...lifecycle.verification.network_probe import places_near, probe_network
 from ...lifecycle.verification.spec import EgressBoundary, IngressBoundary
-from ..options.durations import seconds
 from ..options.labels import labels_of
 from ..options.specs import BOUNDARY_CHECK, Params
 from ..verb import Context, Result, Verb, connect, namespace_of

@@ -13,12 +13,12 @@ from ...errors import SandboxError
 from ...lifecycle.acquire.acquire import acquire, would_acquire
 from ...lifecycle.acquire.request import Acquired, AcquireRequest
 from ...lifecycle.batch import PartialAcquireError, acquire_many, numbered
+from ...lifecycle.durations import length, seconds
 from ...lifecycle.names import check_name
 from ...lifecycle.release.many import names_matching, release_many
 from ...lifecycle.timestamps import timestamp
 from ...lifecycle.verification.spec import EgressBoundary, IngressBoundary
 from ..leases.sandboxes import Keeping, keeping
-from ..options.durations import length, seconds
 from ..options.labels import labels_of
 from ..options.specs import SANDBOX, Params
 from ..results.host_vars import add_host_vars

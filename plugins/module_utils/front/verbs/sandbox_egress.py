@@ -9,10 +9,10 @@ import typing as t
 from ...cluster.client import Client
 from ...cluster.resources import Body, ObjectRef
 from ...deadline import Deadline
+from ...lifecycle.durations import length
 from ...lifecycle.egress.change import EgressChange, remove_egress, set_egress
 from ...lifecycle.names import check_name
 from ...lifecycle.verification.spec import EgressBoundary
-from ..options.durations import length
 from ..options.specs import SANDBOX_EGRESS, Params
 from ..results.sandboxes import boundary_result
 from ..verb import Context, Result, Verb, connect, namespace_of

@@ -10,11 +10,11 @@ import typing as t
 from ...cluster.client import Client
 from ...deadline import Deadline
 from ...errors import InputError
+from ...lifecycle.durations import seconds
 from ...lifecycle.lease.lease import Lease, Renewal, ensure_left, find_lease
 from ...lifecycle.names import check_name
 from ...lifecycle.timestamps import timestamp
 from ...workspace.lease import find_workspace_lease
-from ..options.durations import seconds
 from ..options.specs import SANDBOX_LEASE, Params
 from ..verb import Context, Result, Verb, connect, namespace_of
 

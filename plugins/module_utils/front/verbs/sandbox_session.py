@@ -10,9 +10,9 @@ from ...deadline import Deadline
 from ...errors import InputError
 from ...guest.sessions.services import check_session_name, end_session, running_session, standing_session, start_session
 from ...guest.sessions.sessions import Session
+from ...lifecycle.durations import seconds
 from ..guests import Guest, check_guest, find_guest
 from ..options.commands import command_options, shown, timeout_of, words_of
-from ..options.durations import seconds
 from ..options.specs import WORKSPACE_SESSION, Params
 from ..results.sessions import session_result
 from ..verb import Context, Result, Verb, connect

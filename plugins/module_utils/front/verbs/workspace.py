@@ -10,6 +10,7 @@ import typing as t
 
 from ...cluster.client import Client
 from ...cluster.resources import Body
+from ...lifecycle.durations import length, seconds
 from ...lifecycle.verification.spec import EgressBoundary, IngressBoundary
 from ...workspace.delete import DeleteRequest, delete_workspace
 from ...workspace.fencing import mode_of
@@ -19,7 +20,6 @@ from ...workspace.request import Suspended, SuspendRequest, WorkspaceRequest
 from ...workspace.suspend import refresh_suspended, suspend_workspace
 from ..leases.sandboxes import Keeping, keeping
 from ..leases.workspaces import giving_back, hold
-from ..options.durations import length, seconds
 from ..options.labels import labels_of
 from ..options.specs import WORKSPACE, Params
 from ..results.host_vars import host_vars

@@ -12,7 +12,8 @@ from ...cluster.resources import EGRESS_LABEL
 from ...errors import InputError
 from ...guest.agent import AgentAddress
 from ...guest.privileges import Privileges
-from ..names import check_labels, check_name
+from ..durations import seconds
+from ..names import check_choice, check_labels, check_name, check_port
 from ..observed.agent_address import DEFAULT_AGENT_PORT, AddressMode
 from ..verification.network_probe import NetworkProbe
 from ..verification.spec import EgressBoundary, IngressBoundary, Proven, Unverified, one_engine
@@ -24,15 +25,15 @@ DEFAULT_READY_TIMEOUT = 60.0
 #: The least lease: below it the controller's own pace decides, not the caller.
 MINIMUM_TTL = 10.0
 
-#: Ten years: what is longer is no number of seconds, or a mistake.
-MAXIMUM_SECONDS = 3650 * 86400.0
-
 OnStale = t.Literal["ignore", "report", "refuse"]
 
 
 @dataclasses.dataclass(frozen=True)
 class AcquireRequest:
     """One sandbox, out of a warm pool or made from a template; exactly one of the two is named.
+
+    Durations are numbers of seconds, or strings as in a task (``10m``); ``egress`` and ``ingress`` also accept the
+    strings and mappings of a task. Everything is checked here, before anything is sent (InputError).
 
     Attributes:
         namespace: where pool or template is; the claim or Sandbox is made there.
@@ -74,19 +75,25 @@ class AcquireRequest:
     per_sandbox_egress: bool = False
 
     def __post_init__(self) -> None:
+        self._read_as_in_a_task()
+        check_labels("pod_labels", self.pod_labels)
         self._check_boundary()
         check_name("namespace", self.namespace)
         self._check_path()
         if self.name is not None:
             check_name("name", self.name)
         check_labels("labels", self.labels)
-        check_labels("pod_labels", self.pod_labels)
-        if not MINIMUM_TTL <= self.ttl <= MAXIMUM_SECONDS:
-            raise InputError(f"ttl is {self.ttl:g} s; it must be at least {MINIMUM_TTL:g} s and at most ten years.")
-        if not 1 <= self.ready_timeout <= MAXIMUM_SECONDS:
-            raise InputError(f"ready_timeout is {self.ready_timeout:g} s; it must be at least 1 s.")
-        if not 1 <= self.agent_port <= 65535:
-            raise InputError(f"agent.port is {self.agent_port}; it must be between 1 and 65535.")
+        check_port("agent.port", self.agent_port)
+        check_choice("agent.address", self.agent_address, t.get_args(AddressMode))
+        check_choice("on_stale", self.on_stale, t.get_args(OnStale))
+
+    def _read_as_in_a_task(self) -> None:
+        """Take durations and boundaries also in the form that a task has: ``10m``, ``no_network``, a mapping."""
+        object.__setattr__(self, "ttl", seconds("ttl", self.ttl, MINIMUM_TTL))
+        object.__setattr__(self, "ready_timeout", seconds("ready_timeout", self.ready_timeout, 1.0))
+        if self.egress is not None:
+            object.__setattr__(self, "egress", EgressBoundary.of(self.egress))
+        object.__setattr__(self, "ingress", IngressBoundary.of(self.ingress))
 
     def _check_boundary(self) -> None:
         """Refuse what cannot be proven; the label of a profile becomes one of the pod's."""

@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError, SandboxError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.names import check_labels, check_name, fresh_name
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification.spec import (
+    EgressBoundary,
+    IngressBoundary,
+)
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.delete import DeleteRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.request import SuspendRequest, WorkspaceRequest
 
 
 def request(**changes: t.Any) -> AcquireRequest:
@@ -126,6 +132,20 @@ def test_request_at_its_bounds_is_taken(changes: dict[str, t.Any]) -> None:
         ({"agent_port": 0}, "agent.port"),
         ({"agent_port": 65536}, "agent.port"),
         ({"agent_port": -1}, "agent.port"),
+        ({"agent_port": "1024"}, "agent.port"),
+        ({"agent_port": True}, "agent.port"),
+        ({"agent_address": "podip"}, "agent.address"),
+        ({"agent_address": None}, "agent.address"),
+        ({"on_stale": "maybe"}, "on_stale"),
+        ({"namespace": None}, "namespace"),
+        ({"name": 7}, "name"),
+        ({"labels": ["a=b"]}, "labels"),
+        ({"labels": {"a": 1}}, "labels"),
+        ({"pod_labels": {1: "a"}}, "pod_labels"),
+        ({"ttl": None}, "ttl"),
+        ({"ttl": "soon"}, "ttl"),
+        ({"ready_timeout": []}, "ready_timeout"),
+        ({"ingress": "everybody"}, "ingress"),
     ],
     ids=str,
 )
@@ -134,6 +154,47 @@ def test_request_that_cannot_be_honoured_names_the_option(changes: dict[str, t.A
         request(**changes)
     assert str(caught.value).startswith(word)
     assert (caught.value.reason, caught.value.retryable) == ("invalid-input", False)
+
+
+@pytest.mark.parametrize("egress", ["no_networks", 7, ["no_network"], {"kind": None}], ids=repr)
+def test_egress_that_is_not_a_request_is_refused(egress: object) -> None:
+    with pytest.raises(SandboxError) as caught:
+        request(egress=egress)
+    assert not caught.value.retryable
+
+
+def test_request_accepts_the_forms_of_a_task() -> None:
+    """A program may copy the values of a task."""
+    asked = request(ttl="10m", ready_timeout="90s", egress="no_network", ingress={"allow_from": []})
+    assert (asked.ttl, asked.ready_timeout) == (600.0, 90.0)
+    assert asked.egress == EgressBoundary.of("no_network")
+    assert asked.ingress == IngressBoundary(())
+
+
+def test_workspace_request_accepts_the_forms_of_a_task() -> None:
+    asked = WorkspaceRequest(
+        "team-a", "build-1", template="desk", ttl="10m", ready_timeout="90s", egress="no_network", ingress="unverified"
+    )  # type: ignore[arg-type]
+    assert (asked.ttl, asked.ready_timeout) == (600.0, 90.0)
+    assert asked.egress == EgressBoundary.of("no_network")
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "word"),
+    [
+        (WorkspaceRequest, {"agent_address": "podip"}, "agent.address"),
+        (WorkspaceRequest, {"on_stale": "maybe"}, "on_stale"),
+        (WorkspaceRequest, {"ttl": "soon"}, "ttl"),
+        (SuspendRequest, {"agent_address": "podip"}, "agent.address"),
+        (SuspendRequest, {"agent_port": 0}, "agent.port"),
+        (SuspendRequest, {"timeout": 0.5}, "wait_timeout"),
+        (DeleteRequest, {"delete_disk": True, "timeout": None}, "wait_timeout"),
+    ],
+    ids=str,
+)
+def test_workspace_requests_name_the_option(kind: type, changes: dict[str, t.Any], word: str) -> None:
+    with pytest.raises(InputError, match=f"^{word} is "):
+        kind("team-a", "build-1", **changes)
 
 
 def test_fresh_names_are_names_and_differ() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.durations import LONGEST, length, seconds
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.durations import LONGEST, length, seconds
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_what_is_no_duration_is_refused_with_the_option(text: str | float) -> No
 
 @pytest.mark.parametrize("text", ["3651d", "99999999999", "9" * 400, "9" * 5000 + "h"])
 def test_duration_beyond_ten_years_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="longer than ten years"):
+    with pytest.raises(InputError, match="at most ten years"):
         seconds("ttl", text)
 
 
@@ -72,3 +72,15 @@ def test_no_time_at_all_is_refused_where_something_must_be_done(text: str | int)
         length("wait_timeout", text)
     assert caught.value.next_step is not None
     assert length("wait_timeout", "1s") == 1
+
+
+@pytest.mark.parametrize("value", [None, [], {}, b"90s"], ids=repr)
+def test_value_of_another_type_is_refused(value: object) -> None:
+    with pytest.raises(InputError, match=r"^ttl is "):
+        seconds("ttl", value)
+
+
+def test_duration_below_its_minimum_is_refused() -> None:
+    assert seconds("ttl", "10s", minimum=10.0) == 10
+    with pytest.raises(InputError, match="at least 10 s"):
+        seconds("ttl", "9s", minimum=10.0)
