@@ -18,12 +18,12 @@ options:
     suboptions:
       kind:
         description:
-          - V(no_network) is nothing at all, DNS neither. V(deny_all) is the cluster's DNS servers. V(public_internet)
+          - V(no_network) is nothing at all, DNS neither. V(dns_only) is the cluster's DNS servers. V(public_internet)
             is DNS and every address that is not private, shared, link-local, loopback or a cloud's platform endpoint.
             V(hosts) is DNS and the names in O(egress.hosts). V(allow_all) is everything.
         type: str
         required: true
-        choices: [no_network, deny_all, public_internet, hosts, allow_all]
+        choices: [no_network, dns_only, public_internet, hosts, allow_all]
       except_cidrs:
         description:
           - With V(public_internet), further blocks that are left out.

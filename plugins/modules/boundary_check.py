@@ -116,7 +116,7 @@ EXAMPLES = r"""
     namespace: agents
     manifests: [deploy/policies, deploy/template.yml]
     template: python
-    egress: {kind: deny_all}
+    egress: {kind: dns_only}
     ingress: {allow_from: []}
 
 - name: Try it from inside of a running sandbox
@@ -194,7 +194,8 @@ checks:
 matrix:
   description: >-
     Who may reach whom. C(rows) are groups of pods that no policy tells apart, C(peers) the columns, C(cells) one for
-    each pair with both directions (C(to) the peer and C(come) from it), each with C(state), C(ports) and C(evidence).
+    each pair with both directions (C(egress) to the peer, C(ingress) from the peer), each with C(state), C(ports) and
+    C(evidence).
   returned: with O(matrix)
   type: dict
 unread:

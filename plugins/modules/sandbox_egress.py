@@ -13,7 +13,7 @@ version_added: 0.1.0
 description:
   - Sets, changes and takes away the network policy of one sandbox, while the sandbox runs. It was acquired with option
     C(per_sandbox_egress) of M(namzu.sandbox.sandbox).
-  - Policies add up, so a policy of one sandbox can only open. The boundary of its template should be V(deny_all) or
+  - Policies add up, so a policy of one sandbox can only open. The boundary of its template should be V(dns_only) or
     V(no_network); a pod that other policies leave open, or open further than O(egress), is refused with the policy that
     does it.
   - Whoever may write policies could open every sandbox of the namespace. So nothing is written unless the operator's
@@ -50,12 +50,12 @@ options:
     suboptions:
       kind:
         description:
-          - V(no_network) is nothing at all, DNS neither. V(deny_all) is the cluster's DNS servers. V(public_internet)
+          - V(no_network) is nothing at all, DNS neither. V(dns_only) is the cluster's DNS servers. V(public_internet)
             is DNS and every address that is not private, shared, link-local, loopback or a cloud's platform endpoint.
             V(hosts) is DNS and the names in O(egress.hosts). V(allow_all) is everything.
         type: str
         required: true
-        choices: [no_network, deny_all, public_internet, hosts, allow_all]
+        choices: [no_network, dns_only, public_internet, hosts, allow_all]
       except_cidrs:
         description:
           - With V(public_internet), further blocks that are left out.

@@ -35,7 +35,7 @@ VERIFY = (LIST_POLICIES, GROUP, LIST_ADMIN, LIST_NAMESPACES)
 #: Real seconds that no acquire here may take.
 IN_TIME = 8.0
 
-DENY_ALL = EgressBoundary.of("deny_all")
+DNS_ONLY = EgressBoundary.of("dns_only")
 ANYONE: dict[str, t.Any] = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{}]}
 NOBODY: dict[str, t.Any] = {"podSelector": {}, "policyTypes": ["Ingress"]}
 
@@ -59,7 +59,7 @@ def set_up(cluster: FakeCluster) -> FakeCluster:
 POOL_SPEC = {"sandboxTemplateRef": {"name": "python"}}
 
 
-def ours(request: str = "deny_all") -> dict[str, t.Any]:
+def ours(request: str = "dns_only") -> dict[str, t.Any]:
     return translate(request, namespace=NAMESPACE, name="namzu-python-egress", labels={TEMPLATE_LABEL: "python"})
 
 
@@ -68,7 +68,7 @@ def add(cluster: FakeCluster, name: str, spec: dict[str, t.Any]) -> None:
 
 
 def wanted(cluster: FakeCluster, **changes: t.Any) -> t.Any:
-    usual = {"egress": DENY_ALL, "ingress": IngressBoundary(), "pod_labels": {TEMPLATE_LABEL: "python"}}
+    usual = {"egress": DNS_ONLY, "ingress": IngressBoundary(), "pod_labels": {TEMPLATE_LABEL: "python"}}
     return cluster.request(**{**usual, **changes})
 
 

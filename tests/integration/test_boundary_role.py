@@ -15,10 +15,10 @@ TEMPLATE = "sandbox.namzu.ai/template"
 #: What a pod may reach, by the name of the template that has it.
 REQUESTS: dict[str, t.Any] = {
     "no-network": "no_network",
-    "deny-all": {"kind": "deny_all", "dns": {"addresses": ["169.254.20.10/32"]}},
+    "dns-only": {"kind": "dns_only", "dns": {"addresses": ["169.254.20.10/32"]}},
     "public-internet": {"kind": "public_internet", "except_cidrs": ["203.0.113.0/24", "2001:db8::/32"]},
     "allow-all": {"kind": "allow_all"},
-    "profiled": {"kind": "deny_all", "profile": {"value": "quiet"}},
+    "profiled": {"kind": "dns_only", "profile": {"value": "quiet"}},
 }
 #: Those that are applied once more, and removed.
 AGAIN = ("public-internet", "profiled")
@@ -91,7 +91,7 @@ def test_what_the_role_applied_is_within_its_request_as_it_is_read_back(applied,
 
 def test_named_peers_are_let_in_at_the_agents_port_alone(applied) -> None:
     stand = {one["metadata"]["name"]: one["spec"] for one in applied[0]["stands"]["msg"]}
-    assert stand["namzu-deny-all-ingress"]["ingress"] == [{"from": PLAYS, "ports": [{"port": 1024, "protocol": "TCP"}]}]
+    assert stand["namzu-dns-only-ingress"]["ingress"] == [{"from": PLAYS, "ports": [{"port": 1024, "protocol": "TCP"}]}]
 
 
 def test_peers_that_mean_everyone_and_requests_that_cannot_be_expressed_change_nothing(play, kube, namespace) -> None:
@@ -134,11 +134,11 @@ def test_the_controllers_own_policy_is_as_it_is_expected_and_void_together_with_
     }
     kube.request("POST", f"{TEMPLATES}/{namespace}/sandboxtemplates", template)
     kube.request("POST", f"{TEMPLATES}/{namespace}/sandboxwarmpools", pool)
-    asked = {"warm_pool": "pool", "egress": {"kind": "deny_all"}, "fail": False}
+    asked = {"warm_pool": "pool", "egress": {"kind": "dns_only"}, "fail": False}
     live = kube.until(f"{POLICIES}/{namespace}/networkpolicies/python-network-policy", lambda body: body)
     played = play(
         [
-            role("python", boundary_egress="deny_all"),
+            role("python", boundary_egress="dns_only"),
             {"name": "live", **check(namespace, **asked)},
             {"name": "offline", **check(namespace, **asked, manifests=[template, pool, live])},
             {"name": "expected", **check(namespace, **asked, manifests=[template, pool])},

@@ -23,7 +23,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.ac
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.check.check import Asked, Checked, Live, check
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification.spec import IngressBoundary
 
-from ..bounded import DENY_ALL, GET_POOL, GROUP, LIST_ADMIN, LIST_NAMESPACES, LIST_POLICIES, TEMPLATE_LABEL, wanted
+from ..bounded import DNS_ONLY, GET_POOL, GROUP, LIST_ADMIN, LIST_NAMESPACES, LIST_POLICIES, TEMPLATE_LABEL, wanted
 from ..fake.cluster import FakeCluster
 from ..fake.controller import NAMESPACE, POOL
 from ..fake.plan import Fault, How, Request, status
@@ -43,7 +43,7 @@ NEEDED = {"sandbox": (LIST_POLICIES, GET_CLAIM, GET_POD), "pool": (LIST_POLICIES
 #: Without these a verdict says less.
 MORE = (LIST_NAMESPACES, LIST_NODES)
 
-ASKED = Asked(DENY_ALL, IngressBoundary())
+ASKED = Asked(DNS_ONLY, IngressBoundary())
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_answer_that_is_none_is_no_proof(bounded: FakeCluster, client: Client, s
 
 def boundary_check(cluster: FakeCluster, **options: t.Any) -> dict[str, t.Any]:
     """What the verb says of a sandbox that is held."""
-    given = access(cluster, name="build-1", egress={"kind": "deny_all"}, network_probe=True, fail=False, **options)
+    given = access(cluster, name="build-1", egress={"kind": "dns_only"}, network_probe=True, fail=False, **options)
     given["agent"] = {"port": cluster.agent.port, "address": "pod_ip"}
     validated = ArgumentSpecValidator(BOUNDARY_CHECK.options, **BOUNDARY_CHECK.constraints).validate(given)
     assert validated.error_messages == []

@@ -58,7 +58,7 @@ def test_policy_that_widens_the_egress_is_named_with_a_witness(bounded: FakeClus
 
 def test_named_policy_alone_is_looked_at_when_that_is_asked_for(bounded: FakeCluster, client: Client) -> None:
     add(bounded, "forgotten", {"podSelector": {}, "policyTypes": ["Egress"], "egress": [{}]})
-    alone = EgressBoundary.of({"kind": "deny_all", "verify": "named_object"})
+    alone = EgressBoundary.of({"kind": "dns_only", "verify": "named_object"})
     boundary = acquire(client, wanted(bounded, egress=alone)).verdict.boundary
     assert (boundary.policy, boundary.egress) == (f"NetworkPolicy {NAMESPACE}/namzu-python-egress", None)
 
@@ -86,7 +86,7 @@ def test_agent_port_is_open_to_whom_it_was_asked_to_be_alone(bounded: FakeCluste
 
 
 def test_named_policy_that_is_not_there_is_refused(bounded: FakeCluster, client: Client) -> None:
-    egress = EgressBoundary.of({"kind": "deny_all", "name": "missing"})
+    egress = EgressBoundary.of({"kind": "dns_only", "name": "missing"})
     error = refusal_of(client, bounded, wanted(bounded, egress=egress))
     assert error.object == f"NetworkPolicy {NAMESPACE}/missing"
     assert "is not there" in str(error)

@@ -65,7 +65,7 @@ def refuse_wide(verb: str, plural: str, body: Body) -> None:
 
 
 def hold(cluster: FakeCluster, client: Client, **changes: t.Any) -> Acquired:
-    """Acquire a sandbox behind a boundary of ``deny_all``."""
+    """Acquire a sandbox behind a boundary of ``dns_only``."""
     usual = {"name": HELD, "per_sandbox_egress": True, "egress": None, "ingress": "unverified"}
     acquired = acquire(client, bounded.wanted(cluster, **{**usual, **changes}))
     cluster.plan.clear()

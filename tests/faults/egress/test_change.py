@@ -74,7 +74,7 @@ def test_another_request_changes_the_policy(fenced: FakeCluster, client: Client)
     change = give(client, NARROWER)
     assert change.changed
     assert (change.before, specs(fenced)) == (first.after, [change.after])
-    closed = give(client, EgressBoundary.of("deny_all"))
+    closed = give(client, EgressBoundary.of("dns_only"))
     assert specs(fenced) == [closed.after]
 
 
@@ -205,7 +205,7 @@ def test_boundary_of_the_template_that_is_wider_than_the_request_is_named(fenced
     with pytest.raises(BoundaryError) as caught:
         give(client, EgressBoundary.of("no_network"))
     assert caught.value.object == f"NetworkPolicy {NAMESPACE}/namzu-python-egress"
-    assert "deny_all or no_network" in str(caught.value)
+    assert "dns_only or no_network" in str(caught.value)
 
 
 def test_pod_that_nothing_else_closes_is_refused(fenced: FakeCluster, client: Client) -> None:

@@ -19,10 +19,10 @@ PODS = {"sandbox.namzu.ai/template": "python"}
 
 REQUESTS: list[tuple[t.Any, str]] = [
     ("no_network", "core"),
-    ("deny_all", "core"),
+    ("dns_only", "core"),
     ("public_internet", "core"),
     ({"kind": "public_internet", "except_cidrs": ["203.0.113.0/24", "2001:db8::/32"]}, "core"),
-    ({"kind": "deny_all", "dns": {"addresses": ["169.254.20.10/32"]}, "engine": "cilium"}, "cilium"),
+    ({"kind": "dns_only", "dns": {"addresses": ["169.254.20.10/32"]}, "engine": "cilium"}, "cilium"),
     (
         {
             "kind": "hosts",
@@ -46,13 +46,13 @@ def test_what_the_filter_writes_is_within_what_was_asked(asked: t.Any, engine: s
 
 
 def test_a_profile_has_a_policy_of_its_own() -> None:
-    body = network_policy({"kind": "deny_all", "profile": {"value": "quiet"}}, **HERE)
+    body = network_policy({"kind": "dns_only", "profile": {"value": "quiet"}}, **HERE)
     assert body["metadata"]["name"] == "namzu-python-quiet-egress"
     assert body["spec"]["podSelector"]["matchLabels"] == {**PODS, "sandbox.users.io/egress-profile": "quiet"}
 
 
 def test_a_name_and_labels_take_the_place_of_a_template() -> None:
-    body = network_policy("deny_all", namespace="agents", name="mine", labels={"app": "x"})
+    body = network_policy("dns_only", namespace="agents", name="mine", labels={"app": "x"})
     assert body["metadata"]["name"] == "mine"
     assert body["spec"]["podSelector"] == {"matchLabels": {"app": "x"}}
 
@@ -75,10 +75,10 @@ def test_nobody_and_somebody_reach_the_agent() -> None:
         ("nothing", HERE, "kind is one of"),
         ({"kind": "hosts", "hosts": ["example.com"]}, HERE, "engine core cannot express"),
         ({"kind": "public_internet", "except_cidrs": ["10.0.0.0/33"]}, HERE, "blocks"),
-        ({"kind": "deny_all", "hosts": ["a.b"]}, HERE, "has no 'hosts'"),
-        ("deny_all", {"template": "python"}, "namespace is missing"),
-        ("deny_all", {"namespace": "agents"}, "template is missing"),
-        ("deny_all", {**HERE, "direction": "both"}, "direction is one of"),
+        ({"kind": "dns_only", "hosts": ["a.b"]}, HERE, "has no 'hosts'"),
+        ("dns_only", {"template": "python"}, "namespace is missing"),
+        ("dns_only", {"namespace": "agents"}, "template is missing"),
+        ("dns_only", {**HERE, "direction": "both"}, "direction is one of"),
         ([{"podSelector": {"matchLabels": 1}}], {**HERE, "direction": "ingress"}, "allow_from"),
         ([], {**HERE, "direction": "ingress", "port": 0}, "port is a number"),
         ("nobody", {**HERE, "direction": "ingress"}, "allow_from"),

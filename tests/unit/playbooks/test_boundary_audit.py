@@ -43,7 +43,7 @@ def objects(*more: t.Any) -> list[t.Any]:
             }
             for name, labels, ip in pods
         ),
-        translate("deny_all", name="namzu-python-egress", **place),
+        translate("dns_only", name="namzu-python-egress", **place),
         translate_ingress(plays, name="namzu-python-ingress", **place),
         *more,
     ]
@@ -69,7 +69,7 @@ def write(folder: pathlib.Path, manifests: list[t.Any], **more: t.Any) -> str:
         "audit_namespace": "agents",
         "audit_report": str(report),
         "audit_manifests": [str(folder / "manifests.yml")],
-        "audit_egress": {"kind": "deny_all"},
+        "audit_egress": {"kind": "dns_only"},
         **more,
     }
     environ = {
@@ -180,7 +180,7 @@ def test_findings_name_policy_and_example(pages: tuple[Page, Page, str]) -> None
 def test_what_the_next_report_compares_with_is_in_the_page(pages: tuple[Page, Page, str]) -> None:
     data = json.loads(pages[1].text["audit-data"])
     assert (data["namespace"], data["selector"]) == ("agents", "")
-    assert data["cells"]["agents: sandbox.namzu.ai/template=python | to | The internet"] == ["open", "TCP 443"]
+    assert data["cells"]["agents: sandbox.namzu.ai/template=python | egress | The internet"] == ["open", "TCP 443"]
 
 
 def test_names_are_text_whatever_is_in_them(pages: tuple[Page, Page, str]) -> None:

@@ -23,7 +23,7 @@ import dataclasses
 
 from ..engines import core
 from ..engines.compiled import Compiled
-from ..engines.model import ALLOW, DENY, EGRESS, INGRESS, L7, NEXT, Direction, Doubt, Rule, Tier
+from ..engines.model import ALLOW, DENY, EGRESS, INGRESS, L7, NEXT, Direction, Rule, Tier, Uncertainty
 from ..engines.rule_source import RuleSource
 from ..sets.boxes import ADDRESS, EVERYTHING, KINDS, LOCAL, NODE, OUTSIDE, Box, Dimension
 from ..world.objects import Pod, PolicyRef, World
@@ -92,10 +92,10 @@ class _Collected:
         self.unconfirmed: dict[PolicyRef, None] = {}
         self.notes: dict[str, None] = {}
 
-    def add(self, rule: Rule, doubt: str | None) -> None:
-        """Take in a rule; with a doubt, of a policy that may not select the pod."""
+    def add(self, rule: Rule, reason: str | None) -> None:
+        """Add a rule; with a reason, of a policy that may not select the pod."""
         held = self.deny if rule.action == DENY else self.allow
-        held.append(rule if doubt is None else _in_doubt(rule, doubt, closed=rule.action == ALLOW))
+        held.append(rule if reason is None else _made_uncertain(rule, reason, closed=rule.action == ALLOW))
 
     def direction(self, before: tuple[Tier, ...], always: tuple[Box, ...]) -> Direction:
         """The tiers: what denies, then what allows."""
@@ -125,14 +125,14 @@ def _refs(rules: list[Rule]) -> tuple[PolicyRef, ...]:
 
 def _open(ref: PolicyRef, reason: str) -> Rule:
     """What a policy that Cilium may not have taken may leave open: a single decision takes it for closed."""
-    return Rule(ref, None, ALLOW, (), doubts=(Doubt(reason, (EVERYTHING,), closed=True),))
+    return Rule(ref, None, ALLOW, (), uncertain=(Uncertainty(reason, (EVERYTHING,), closed=True),))
 
 
-def _in_doubt(rule: Rule, reason: str, *, closed: bool) -> Rule:
+def _made_uncertain(rule: Rule, reason: str, *, closed: bool) -> Rule:
     """A rule that may not be in force; *closed* when a single decision shall take the closed side."""
     region = (*rule.region, *(named.peers for named in rule.named))
-    doubts = (Doubt(reason, region, closed=closed), *rule.doubts)
-    return dataclasses.replace(rule, region=(), named=(), doubts=doubts)
+    uncertain = (Uncertainty(reason, region, closed=closed), *rule.uncertain)
+    return dataclasses.replace(rule, region=(), named=(), uncertain=uncertain)
 
 
 class CiliumEngine:
@@ -172,7 +172,7 @@ def _own(world: World, pod: Pod, found: dict[str, _Collected]) -> None:
 
 
 def _take(
-    world: World, pod: Pod, policy: CiliumPolicy, spec: Spec, found: dict[str, _Collected], doubt: str | None
+    world: World, pod: Pod, policy: CiliumPolicy, spec: Spec, found: dict[str, _Collected], reason: str | None
 ) -> None:
     parts = policy.read(world)
     if isinstance(parts, str):
@@ -187,17 +187,19 @@ def _take(
         for source in part.rules[direction]:
             rule = source.rule(pod)
             # Without node labels Cilium refuses the whole policy, so what it closes is not sure.
-            held.add(_in_doubt(rule, BY_NODE, closed=True) if unconfirmed and rule.action == DENY else rule, doubt)
+            held.add(
+                _made_uncertain(rule, BY_NODE, closed=True) if unconfirmed and rule.action == DENY else rule, reason
+            )
         if unconfirmed and direction in part.isolates:
             held.unconfirmed[policy.ref] = None
-        if direction in part.isolates and doubt is None:
+        if direction in part.isolates and reason is None:
             held.isolating[policy.ref] = None
         if part.rules[direction] or direction in part.isolates:
             held.notes.update(dict.fromkeys(part.notes))
         if part.odd:
             held.notes[f"{policy.ref}: {part.odd}, so nothing that it closes is relied on"] = None
-        if doubt is not None:
-            held.notes[f"{policy.ref}: {doubt}"] = None
+        if reason is not None:
+            held.notes[f"{policy.ref}: {reason}"] = None
 
 
 def _kubernetes(world: World, pod: Pod, found: dict[str, _Collected]) -> None:
@@ -214,11 +216,11 @@ def _kubernetes(world: World, pod: Pod, found: dict[str, _Collected]) -> None:
         selecting = sure + [policy for policy in selecting if policy not in sure]
     certain = frozenset(sure)
     for policy in selecting:
-        doubt = None if policy in certain else "whether it selects the pod depends on Cilium's label settings"
+        reason = None if policy in certain else "whether it selects the pod depends on Cilium's label settings"
         for direction, held in found.items():
             for source in policy.rules[direction]:
-                held.add(_by_cilium(world, source).rule(pod, None), doubt)
-            if direction in policy.isolates and doubt is None:
+                held.add(_by_cilium(world, source).rule(pod, None), reason)
+            if direction in policy.isolates and reason is None:
                 held.isolating[policy.ref] = None
             held.notes.update(dict.fromkeys(policy.notes))
 
@@ -239,15 +241,15 @@ def _outside(box: Box) -> Box:
 
 
 def _administrators(world: World, pod: Pod, direction: str) -> tuple[Tier, ...]:
-    """What the admin tier of ClusterNetworkPolicies accepts, as a doubt: it is read only where a feature is on."""
+    """What the admin tier of ClusterNetworkPolicies accepts, as an uncertainty: only a feature makes Cilium read it."""
     if not world.policies("ClusterNetworkPolicy"):
         return ()
     from ..engines.admin import admin_tiers
 
     reason = "Cilium reads ClusterNetworkPolicy only where enable-k8s-cluster-network-policy is on"
-    admin, _baseline, _doubts = admin_tiers(world, pod, direction)
+    admin, _baseline, _notes = admin_tiers(world, pod, direction)
     rules = tuple(
-        _in_doubt(rule, reason, closed=True)
+        _made_uncertain(rule, reason, closed=True)
         for tier in admin
         for rule in tier.rules
         if rule.action == ALLOW and rule.policy.kind == "ClusterNetworkPolicy"

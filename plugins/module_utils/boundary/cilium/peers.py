@@ -21,7 +21,7 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 
-from ..engines.model import Doubt
+from ..engines.model import Uncertainty
 from ..sets import addresses, boxes
 from ..sets.addresses import ALL_ADDRESSES, AddressSet, parse_cidr
 from ..sets.boxes import ADDRESS, DNS_NAME, EVERYTHING, LOCAL, NODE, OTHER, OUTSIDE, POD, Box, node_label
@@ -74,7 +74,7 @@ class Peers:
 
     Attributes:
         sure: the peers.
-        doubts: who may be meant as well.
+        uncertain: who may be meant as well.
         given: whether the rule names peers at all; without any, and with ports, it is about everyone.
         odd: a field that is not known, or None.
         by_node: whether it asks for nodes by label, which Cilium has to be told to offer.
@@ -82,7 +82,7 @@ class Peers:
     """
 
     sure: tuple[Box, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
+    uncertain: tuple[Uncertainty, ...] = ()
     given: bool = True
     odd: str | None = None
     by_node: bool = False
@@ -119,45 +119,45 @@ def read_peers(rule: Reader, scope: Scope, *, ingress: bool, deny: bool) -> Peer
         raise Refused(f"{rule.path} combines {side}{used[0]} and {side}{used[1]}")
     unknown = rule.unknown({side + name for name in names} | {"toPorts", "icmps", "authentication", side + "Requires"})
     odd = f"unknown field {unknown[0]}" if unknown else None
-    doubts = (Doubt(odd, (EVERYTHING,)),) if odd else ()
+    uncertain = (Uncertainty(odd, (EVERYTHING,)),) if odd else ()
     notes = []
     if rule.has(side + "Requires"):
         notes.append(f"{rule.object}: {rule.at(side + 'Requires')} is ignored since Cilium v1.19")
     if rule.has("authentication"):
         notes.append(f"{rule.object}: {rule.at('authentication')} is not judged, what it may hold back counts as open")
     if any(lists.get(name) == [] for name in _EMPTY_IS_NOBODY):
-        return Peers((), doubts, given=True, odd=odd, notes=tuple(notes))
+        return Peers((), uncertain, given=True, odd=odd, notes=tuple(notes))
     if not used:
-        return Peers((), doubts, given=bool(unknown), odd=odd, notes=tuple(notes))
+        return Peers((), uncertain, given=bool(unknown), odd=odd, notes=tuple(notes))
     if deny and used == ["Services"]:
         # Only the services of allow rules are looked up (service.go); what is left closes something else, or nothing.
         reason = f"Cilium does not look up {rule.at('toServices')} of a deny rule"
-        return Peers((), (*doubts, Doubt(reason, (EVERYTHING,))), given=True, odd=odd, notes=tuple(notes))
+        return Peers((), (*uncertain, Uncertainty(reason, (EVERYTHING,))), given=True, odd=odd, notes=tuple(notes))
     found = _KINDS[used[0]](rule, side + used[0], scope)
-    return dataclasses.replace(found, doubts=(*found.doubts, *doubts), odd=odd, notes=tuple(notes))
+    return dataclasses.replace(found, uncertain=(*found.uncertain, *uncertain), odd=odd, notes=tuple(notes))
 
 
 def _endpoints(rule: Reader, key: str, scope: Scope) -> Peers:
     sure: list[Box] = []
-    doubts: list[Doubt] = []
+    uncertain: list[Uncertainty] = []
     for item in rule.items(key) or ():
         found = selected(peer_needs(read_selector(item), scope.namespace, of_init=scope.of_init))
         sure.extend(found.sure)
-        if found.doubt:
-            doubts.append(Doubt(found.reason, found.doubt, closed=True))
-    return Peers(tuple(sure), tuple(doubts))
+        if found.possible:
+            uncertain.append(Uncertainty(found.reason, found.possible, closed=True))
+    return Peers(tuple(sure), tuple(uncertain))
 
 
 def _entities(rule: Reader, key: str, _scope: Scope) -> Peers:
     sure: list[Box] = []
-    doubts: list[Doubt] = []
+    uncertain: list[Uncertainty] = []
     for name in rule.texts(key) or ():
         if name not in ENTITIES:
             raise Refused(f"{rule.at(key)}: {name!r} is no entity")
         sure.extend(ENTITIES[name])
         if name == "kube-apiserver":
-            doubts.append(Doubt("the API server may run on this control plane node", (_CONTROL_PLANE,)))
-    return Peers(tuple(sure), tuple(doubts))
+            uncertain.append(Uncertainty("the API server may run on this control plane node", (_CONTROL_PLANE,)))
+    return Peers(tuple(sure), tuple(uncertain))
 
 
 def _cidrs(rule: Reader, key: str, _scope: Scope) -> Peers:
@@ -176,7 +176,7 @@ def _outside(held: AddressSet) -> tuple[Box, ...]:
 
 def _cidr_sets(rule: Reader, key: str, scope: Scope) -> Peers:
     sure: list[AddressSet] = []
-    doubts: list[Doubt] = []
+    uncertain: list[Uncertainty] = []
     for item in rule.items(key) or ():
         given = [
             name for name in ("cidr", "cidrGroupRef", "cidrGroupSelector") if item.has(name) and item.body[name] != ""
@@ -192,13 +192,13 @@ def _cidr_sets(rule: Reader, key: str, scope: Scope) -> Peers:
             group = _by_ref(item, scope) if given == ["cidrGroupRef"] else _by_selector(item, scope)
             if isinstance(group, str):
                 rest = _outside(ALL_ADDRESSES.minus(except_))
-                doubts.append(Doubt(group, rest, closed=True))
+                uncertain.append(Uncertainty(group, rest, closed=True))
                 continue
             held = group
         sure.append(held.minus(except_))
     unknown = [path for item in rule.items(key) or () for path in item.unknown(_CIDR_FIELDS)]
-    doubts += [Doubt(f"unknown field {path}", (ANY_OUTSIDE,)) for path in unknown]
-    return Peers(_outside(addresses.union_of(sure)), tuple(doubts))
+    uncertain += [Uncertainty(f"unknown field {path}", (ANY_OUTSIDE,)) for path in unknown]
+    return Peers(_outside(addresses.union_of(sure)), tuple(uncertain))
 
 
 _CIDR_FIELDS = frozenset({"cidr", "cidrGroupRef", "cidrGroupSelector", "except"})
@@ -271,7 +271,9 @@ def _nodes(rule: Reader, key: str, _scope: Scope) -> Peers:
 
 
 def _groups(rule: Reader, key: str, _scope: Scope) -> Peers:
-    return Peers((), (Doubt(f"{rule.at(key)}: which addresses a cloud's group has is not known", (ANY_OUTSIDE,)),))
+    return Peers(
+        (), (Uncertainty(f"{rule.at(key)}: which addresses a cloud's group has is not known", (ANY_OUTSIDE,)),)
+    )
 
 
 def _names(rule: Reader, key: str, _scope: Scope) -> Peers:
@@ -287,7 +289,7 @@ def _names(rule: Reader, key: str, _scope: Scope) -> Peers:
     rest = [pattern.text for pattern in patterns if pattern.wildcards > MOST_WILDCARDS]
     odd += [f"the wildcards of {text} are too many to judge" for text in rest]
     any_name = Box(_OUTSIDE, {DNS_NAME: NameSet(absent=False, which=None)})
-    return Peers(sure, tuple(Doubt(reason, (any_name,)) for reason in odd))
+    return Peers(sure, tuple(Uncertainty(reason, (any_name,)) for reason in odd))
 
 
 def name_set(patterns: c.Iterable[NamePattern]) -> NameSet:
@@ -302,7 +304,7 @@ def name_set(patterns: c.Iterable[NamePattern]) -> NameSet:
 
 def _services(rule: Reader, key: str, scope: Scope) -> Peers:
     sure: list[Box] = []
-    doubts: list[Doubt] = []
+    uncertain: list[Uncertainty] = []
     matched = False
     for item in rule.items(key) or ():
         for body in _matching(item, scope.world):
@@ -315,15 +317,17 @@ def _services(rule: Reader, key: str, scope: Scope) -> Peers:
                 needs["k8s:io.kubernetes.pod.namespace"] = one(namespace)
                 found = selected(needs)
                 sure.extend(found.sure)
-                doubts += [Doubt(found.reason, found.doubt, closed=True)] if found.doubt else []
+                uncertain += [Uncertainty(found.reason, found.possible, closed=True)] if found.possible else []
             else:
-                doubts.append(Doubt(f"the backends of Service {namespace}/{name} are not known", (ANY_OUTSIDE,)))
+                uncertain.append(
+                    Uncertainty(f"the backends of Service {namespace}/{name} are not known", (ANY_OUTSIDE,))
+                )
     if not matched:
         reason = f"{rule.at(key)}: no such service is among the objects"
         # Without a service the rule has no peers left, and with ports Cilium takes that for everyone.
         wide = EVERYTHING if rule.body.get("toPorts") or rule.body.get("icmps") else Box(frozenset({POD, OUTSIDE}))
-        doubts.append(Doubt(reason, (wide,), closed=wide is not EVERYTHING))
-    return Peers(tuple(sure), tuple(doubts))
+        uncertain.append(Uncertainty(reason, (wide,), closed=wide is not EVERYTHING))
+    return Peers(tuple(sure), tuple(uncertain))
 
 
 def _matching(item: Reader, world: World) -> list[dict[str, object]]:

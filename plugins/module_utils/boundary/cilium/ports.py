@@ -95,8 +95,8 @@ def _merged(items: list[PortItem]) -> list[PortItem]:
         return rest
     names = tuple(name for item in plain for name in item.names)
     odd = next((item.odd for item in plain if item.odd), None)
-    doubts = tuple(reason for item in plain for reason in item.layer7.undecided)
-    layer7 = Layer7(undecided=doubts) if doubts else NO_LIMIT
+    uncertain = tuple(reason for item in plain for reason in item.layer7.undecided)
+    layer7 = Layer7(undecided=uncertain) if uncertain else NO_LIMIT
     held = plain[0].ports if len(plain) == 1 else union_of(item.ports for item in plain)
     return [PortItem(held, names, layer7, odd), *rest]
 

@@ -18,7 +18,7 @@ import collections.abc as c
 import dataclasses
 import functools
 
-from ..engines.model import ALLOW, DENY, EGRESS, INGRESS, Doubt, Rule
+from ..engines.model import ALLOW, DENY, EGRESS, INGRESS, Rule, Uncertainty
 from ..engines.rule_source import RuleSource
 from ..sets.boxes import EVERYTHING
 from ..sets.ports import ALL_PORTS
@@ -195,11 +195,15 @@ def _sources(
     found = []
     for item in items:
         notes += [f"{ref}: {reason}" for reason in item.layer7.undecided]
-        source = RuleSource(ref, index, action, direction, peers.sure, item.ports, item.names, peers.doubts, item.odd)
+        source = RuleSource(
+            ref, index, action, direction, peers.sure, item.ports, item.names, peers.uncertain, item.odd
+        )
         reason = peers.odd or item.odd or odd
         if deny and reason:
             # A field that is not known may narrow it: nothing that it closes is relied on.
-            source = dataclasses.replace(source, peers=(), doubts=(*source.doubts, Doubt(reason, source.peers)))
+            source = dataclasses.replace(
+                source, peers=(), uncertain=(*source.uncertain, Uncertainty(reason, source.peers))
+            )
         found.append(LimitedSource(source, item.layer7))
     return found
 

@@ -153,12 +153,12 @@ class Selected:
 
     Attributes:
         sure: with Cilium's defaults.
-        doubt: what it may select as well, depending on settings that cannot be seen.
+        possible: what it may select as well, depending on settings that cannot be seen.
         reason: why, for people.
     """
 
     sure: tuple[Box, ...] = ()
-    doubt: tuple[Box, ...] = ()
+    possible: tuple[Box, ...] = ()
     reason: str = ""
 
 
@@ -166,16 +166,16 @@ def selected(needs: Needs) -> Selected:
     """What a peer selector's demands select, of every kind of peer."""
     pod = _pod_box(needs, whole=False)
     sure = [] if pod is None else [pod]
-    doubt: list[Box] = []
+    possible: list[Box] = []
     reasons: list[str] = []
     strange = sorted(key for key in needs if _of_kubernetes(key) and not in_identity(key.partition(":")[2]))
     if strange:
         found = _pod_box(needs, whole=True)
-        doubt += [] if found is None else [found]
+        possible += [] if found is None else [found]
         reasons.append(f"whether {strange[0]} is part of a pod's identity depends on Cilium's label settings")
     if _foreign_cluster(needs):
         found = _pod_box({key: held for key, held in needs.items() if not key.endswith(":" + CLUSTER_KEY)}, whole=True)
-        doubt += [] if found is None else [found]
+        possible += [] if found is None else [found]
         reasons.append("the cluster's name is not known")
     if all(held.contains(None) for key, held in needs.items() if _of_kubernetes(key) and key not in _RESERVED_ANY):
         for kind in (NODE, OUTSIDE, OTHER):
@@ -183,9 +183,9 @@ def selected(needs: Needs) -> Selected:
             if box is not None and known:
                 sure.append(box)
             elif box is not None:
-                doubt.append(box)
+                possible.append(box)
                 reasons.append("which addresses have labels of this source is not known")
-    return Selected(tuple(sure), tuple(doubt), "; ".join(reasons))
+    return Selected(tuple(sure), tuple(possible), "; ".join(reasons))
 
 
 def _foreign_cluster(needs: Needs) -> bool:

@@ -19,7 +19,7 @@ from ..sets.boxes import Box
 from ..world.objects import Body, Pod, PolicyRef, World, policy_ref
 from ..world.strict_reader import Reader
 from .admin_peers import ports_of, protocols_of, read_peers, read_subject
-from .model import ALLOW, DENY, EGRESS, INGRESS, PASS, Doubt, Rule, Tier
+from .model import ALLOW, DENY, EGRESS, INGRESS, PASS, Rule, Tier, Uncertainty
 from .rule_source import RuleSource
 
 ADMIN = "admin"
@@ -88,7 +88,7 @@ def admin_tiers(world: World, pod: Pod, direction: str) -> tuple[list[Tier], lis
                     continue
                 part = [source.rule(pod, labels) for source in policy.rules[direction]]
                 parts.append(
-                    (policy.ref, part if selects is True else [_in_doubt(rule, str(selects)) for rule in part])
+                    (policy.ref, part if selects is True else [_made_uncertain(rule, str(selects)) for rule in part])
                 )
                 notes.extend(policy.notes)
             refs.extend(ref for ref, _unused in parts)
@@ -111,10 +111,10 @@ def _tier(world: World, name: str, rules: tuple[Rule, ...], refs: tuple[PolicyRe
     return kept[rules]
 
 
-def _in_doubt(rule: Rule, reason: str) -> Rule:
+def _made_uncertain(rule: Rule, reason: str) -> Rule:
     """A rule of a policy that may not select the pod at all."""
     region = (*rule.region, *(named.peers for named in rule.named))
-    return dataclasses.replace(rule, region=(), named=(), doubts=(Doubt(reason, region), *rule.doubts))
+    return dataclasses.replace(rule, region=(), named=(), uncertain=(Uncertainty(reason, region), *rule.uncertain))
 
 
 def _worst_first(parts: list[list[Rule]]) -> list[Rule]:
@@ -131,7 +131,9 @@ def _worst_first(parts: list[list[Rule]]) -> list[Rule]:
                     wide = (*own, *(named.peers for named in rule.named))
                     reason = "the order of policies with one priority is undefined"
                     first.append(
-                        dataclasses.replace(rule, region=(), named=(), doubts=(Doubt(reason, wide), *rule.doubts))
+                        dataclasses.replace(
+                            rule, region=(), named=(), uncertain=(Uncertainty(reason, wide), *rule.uncertain)
+                        )
                     )
             before.extend(rule.region)
     return sorted(first, key=lambda rule: rule.action != ALLOW)
@@ -192,14 +194,14 @@ def _rule(entry: Reader, ref: PolicyRef, index: int, direction: str, unknown: li
     ports_key = "protocols" if cluster else "ports"
     odd = entry.unknown({"name", "action", peers_key, ports_key})
     unknown.extend(odd)
-    peers, doubts, relative = read_peers(entry, peers_key, direction, action)
+    peers, uncertain, relative = read_peers(entry, peers_key, direction, action)
     ports, names, odd_ports = (protocols_of if cluster else ports_of)(entry, ports_key)
     if odd:
         # A field that narrows or widens the rule in a way not known here.
-        doubts.append(Doubt(f"unknown rule field {odd[0]}", (boxes.EVERYTHING,), closed=True))
+        uncertain.append(Uncertainty(f"unknown rule field {odd[0]}", (boxes.EVERYTHING,), closed=True))
         if action != ALLOW:
-            doubts.extend(Doubt(f"unknown rule field {odd[0]}", (box,)) for box in peers)
+            uncertain.extend(Uncertainty(f"unknown rule field {odd[0]}", (box,)) for box in peers)
             peers = []
     return RuleSource(
-        ref, index, action, direction, tuple(peers), ports, names, tuple(doubts), odd_ports, tuple(relative)
+        ref, index, action, direction, tuple(peers), ports, names, tuple(uncertain), odd_ports, tuple(relative)
     )

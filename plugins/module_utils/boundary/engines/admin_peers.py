@@ -15,7 +15,7 @@ from ..sets.ports import ALL_PORTS, NO_PORTS, TRANSPORTS, PortSet, union_of
 from ..sets.selectors import EVERYTHING, Selector, ValueSet
 from ..world.objects import Pod
 from ..world.strict_reader import Reader, read_selector
-from .model import ALLOW, EGRESS, Doubt
+from .model import ALLOW, EGRESS, Uncertainty
 from .rule_source import PortName, Relative
 
 Labels = c.Mapping[str, str]
@@ -67,7 +67,7 @@ def _namespace_matches(namespaces: Selector, name: str, labels: Labels | None) -
     return _UNKNOWN_LABELS if needs else True
 
 
-Peers = tuple[list[Box], list[Doubt], list[Relative]]
+Peers = tuple[list[Box], list[Uncertainty], list[Relative]]
 
 
 def read_peers(entry: Reader, key: str, direction: str, action: str) -> Peers:
@@ -80,7 +80,7 @@ def read_peers(entry: Reader, key: str, direction: str, action: str) -> Peers:
     if not peers:
         raise entry.error("expected at least one peer", key)
     found: list[Box] = []
-    doubts: list[Doubt] = []
+    uncertain: list[Uncertainty] = []
     relative: list[Relative] = []
     for peer in peers:
         forms = [form for form in _FORMS if peer.has(form)]
@@ -88,15 +88,17 @@ def read_peers(entry: Reader, key: str, direction: str, action: str) -> Peers:
         if len(forms) > 1:
             raise peer.error(f"exactly one of {', '.join(forms)}")
         if odd or not forms:
-            doubts.append(Doubt(f"unknown peer field {(odd or [peer.path])[0]}", (boxes.EVERYTHING,), closed=True))
+            uncertain.append(
+                Uncertainty(f"unknown peer field {(odd or [peer.path])[0]}", (boxes.EVERYTHING,), closed=True)
+            )
             continue
         if forms[0] in {"networks", "domainNames", "nodes"} and direction != EGRESS:
             raise peer.error("only an egress rule has such peers", forms[0])
-        made, doubted, depends = _FORMS[forms[0]](peer, action)
+        made, wide, depends = _FORMS[forms[0]](peer, action)
         found.extend(made)
-        doubts.extend(doubted)
+        uncertain.extend(wide)
         relative.extend(depends)
-    return found, doubts, relative
+    return found, uncertain, relative
 
 
 def _namespaces(peer: Reader, _action: str) -> Peers:
@@ -108,7 +110,7 @@ def _pods(peer: Reader, _action: str) -> Peers:
     held = peer.required("pods")
     labels = held.selector("podSelector")
     for path in held.unknown({"namespaceSelector", "podSelector", "namespaces"}):
-        return [], [Doubt(f"unknown peer field {path}", (boxes.EVERYTHING,), closed=True)], []
+        return [], [Uncertainty(f"unknown peer field {path}", (boxes.EVERYTHING,), closed=True)], []
     older = held.mapping("namespaces")
     if older is not None:
         return _in_namespaces(older, labels or EVERYTHING)
@@ -122,15 +124,15 @@ def _in_namespaces(held: Reader, labels: Selector) -> Peers:
     forms = [form for form in ("namespaceSelector", "sameLabels", "notSameLabels") if held.has(form)]
     odd = held.unknown({"namespaceSelector", "sameLabels", "notSameLabels"})
     if odd or len(forms) != 1:
-        return [], [Doubt(f"unknown peer field {(odd or [held.path])[0]}", (boxes.EVERYTHING,), closed=True)], []
+        return [], [Uncertainty(f"unknown peer field {(odd or [held.path])[0]}", (boxes.EVERYTHING,), closed=True)], []
     if forms[0] == "namespaceSelector":
         return boxes.pods(held.selector("namespaceSelector") or EVERYTHING, labels), [], []
     keys = held.texts(forms[0]) or []
     make = _same if forms[0] == "sameLabels" else _not_same
 
-    def relative(namespace_labels: Labels | None) -> tuple[list[Box], list[Doubt]]:
+    def relative(namespace_labels: Labels | None) -> tuple[list[Box], list[Uncertainty]]:
         if namespace_labels is None:
-            return [], [Doubt(_UNKNOWN_LABELS, tuple(boxes.pods(EVERYTHING, labels)))]
+            return [], [Uncertainty(_UNKNOWN_LABELS, tuple(boxes.pods(EVERYTHING, labels)))]
         return [box for selector in make(keys, namespace_labels) for box in boxes.pods(selector, labels)], []
 
     return [], [], [relative]
@@ -183,7 +185,7 @@ def _domain_names(peer: Reader, action: str) -> Peers:
     box = Box(frozenset({OUTSIDE}), {DNS_NAME: held})
     if action == ALLOW:
         return [box], [], []
-    return [], [Doubt("domainNames are for Accept alone", (box,))], []
+    return [], [Uncertainty("domainNames are for Accept alone", (box,))], []
 
 
 _FORMS: dict[str, c.Callable[[Reader, str], Peers]] = {

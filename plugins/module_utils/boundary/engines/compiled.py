@@ -56,10 +56,10 @@ def _decide(tiers: c.Sequence[Tier], endpoint: Endpoint, port: int, protocol: st
     for number, tier in enumerate(tiers):
         for rule in tier.rules:
             sure = rule.matches(endpoint, port, protocol)
-            doubt = None if sure or not rule.doubts else rule.doubted(endpoint, port, protocol)
-            if not sure and doubt is None:
+            uncertainty = None if sure or not rule.uncertain else rule.uncertainty_at(endpoint, port, protocol)
+            if not sure and uncertainty is None:
                 continue
-            closed = doubt is not None and doubt.closed
+            closed = uncertainty is not None and uncertainty.closed
             if rule.action == ALLOW and not closed and permits(rule, l7):
                 return True
             if rule.action == DENY and (sure or closed):

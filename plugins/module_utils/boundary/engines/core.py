@@ -26,7 +26,7 @@ from ..world.objects import Body, Pod, PolicyRef, World, policy_ref
 from ..world.strict_reader import Reader
 from .admin import admin_tiers
 from .compiled import Compiled
-from .model import ALLOW, DENY, EGRESS, INGRESS, NEXT, Direction, Doubt, Rule, Tier
+from .model import ALLOW, DENY, EGRESS, INGRESS, NEXT, Direction, Rule, Tier, Uncertainty
 from .rule_source import PortName, RuleSource
 
 #: Where a pod's own node comes from: no policy can close a port to it.
@@ -213,12 +213,12 @@ def _isolates(spec: Reader) -> frozenset[str]:
 def _rule(entry: Reader, ref: PolicyRef, index: int, direction: str, unknown: list[str]) -> RuleSource:
     key = _PEERS[direction]
     unknown.extend(entry.unknown(_RULE[direction]))
-    peers, doubts = read_peers(entry, key, ref.namespace or "")
+    peers, uncertain = read_peers(entry, key, ref.namespace or "")
     ports, names, odd = _ports(entry)
-    return RuleSource(ref, index, ALLOW, direction, tuple(peers), ports, names, tuple(doubts), odd)
+    return RuleSource(ref, index, ALLOW, direction, tuple(peers), ports, names, tuple(uncertain), odd)
 
 
-def read_peers(entry: Reader, key: str, namespace: str) -> tuple[list[Box], list[Doubt]]:
+def read_peers(entry: Reader, key: str, namespace: str) -> tuple[list[Box], list[Uncertainty]]:
     """The peers of a rule: a missing or empty list is everyone.
 
     Args:
@@ -233,14 +233,14 @@ def read_peers(entry: Reader, key: str, namespace: str) -> tuple[list[Box], list
     if not peers:
         return [boxes.EVERYTHING], []
     found: list[Box] = []
-    doubts: list[Doubt] = []
+    uncertain: list[Uncertainty] = []
     for peer in peers:
         unknown = peer.unknown(_PEER)
         if unknown and not any(peer.has(known) for known in _PEER):
-            doubts.append(Doubt(f"unknown peer field {unknown[0]}", (boxes.EVERYTHING,), closed=True))
+            uncertain.append(Uncertainty(f"unknown peer field {unknown[0]}", (boxes.EVERYTHING,), closed=True))
         else:
             found.extend(_peer(peer, namespace))
-    return found, doubts
+    return found, uncertain
 
 
 def _peer(peer: Reader, namespace: str) -> list[Box]:

@@ -16,7 +16,7 @@ import typing as t
 from ..sets.boxes import ADDRESS, Box, Dimension, Region, TooManyBoxes, ValuesOf, meet_all, minus_all
 from ..sets.ports import ALL_PORTS, PortSet
 from ..world.peers import Endpoint
-from .model import ALLOW, DENY, L7, NAMED_PORT, PASS, Direction, Doubt, Rule, Tier, permits
+from .model import ALLOW, DENY, L7, NAMED_PORT, PASS, Direction, Rule, Tier, Uncertainty, permits
 from .rule_source import named_ports
 
 
@@ -27,12 +27,12 @@ class Hit:
     Attributes:
         rule: what allows it, or None when no policy closes it.
         region: the traffic.
-        doubt: why it only may be allowed, or None.
+        reason: why it only may be allowed, or None.
     """
 
     rule: Rule | None
     region: Region
-    doubt: str | None = None
+    reason: str | None = None
 
 
 class Memo:
@@ -73,7 +73,7 @@ class Memo:
         whole = touched.get(rule)
         if whole is None:
             whole = touched[rule] = tuple(_allowed(rule, self.start, closed))
-        cut = (Hit(hit.rule, meet_all(hit.region, live), hit.doubt) for hit in whole)
+        cut = (Hit(hit.rule, meet_all(hit.region, live), hit.reason) for hit in whole)
         return tuple(hit for hit in cut if hit.region)
 
 
@@ -83,7 +83,7 @@ def flow(tiers: c.Iterable[Tier], memo: Memo, *, closed: bool = False) -> c.Iter
     Args:
         tiers: the tiers of one direction.
         memo: of the traffic of interest; one memo serves one value of ``closed``.
-        closed: whether doubts that implementations must close (``Doubt.closed``) are taken as closed.
+        closed: whether an uncertainty that implementations must close (``Uncertainty.closed``) counts as closed.
     """
     open_ = memo.start
     for tier in tiers:
@@ -103,8 +103,13 @@ def _ordered(tier: Tier, start: Region, closed: bool) -> tuple[list[Hit], Region
         if rule.action == ALLOW:
             hits.extend(_allowed(rule, live, closed))
         elif rule.action == PASS:
-            doubted = [box for doubt in rule.doubts if not (closed and doubt.closed) for box in doubt.region]
-            passed.extend(meet_all(live, [*rule.region, *doubted]))
+            wide = [
+                box
+                for uncertainty in rule.uncertain
+                if not (closed and uncertainty.closed)
+                for box in uncertainty.region
+            ]
+            passed.extend(meet_all(live, [*rule.region, *wide]))
         try:
             live = minus_all(live, _surely(rule, closed))
         except TooManyBoxes as exc:
@@ -118,19 +123,19 @@ def _allowed(rule: Rule, live: Region, closed: bool) -> c.Iterator[Hit]:
     region = meet_all(live, rule.region)
     if region:
         yield Hit(rule, region)
-    for doubt in rule.doubts:
-        if closed and doubt.closed:
+    for uncertainty in rule.uncertain:
+        if closed and uncertainty.closed:
             continue
-        region = meet_all(live, doubt.region)
+        region = meet_all(live, uncertainty.region)
         if region:
-            yield Hit(rule, region, doubt.reason)
+            yield Hit(rule, region, uncertainty.reason)
 
 
 def _surely(rule: Rule, closed: bool) -> list[Box]:
     """What no later rule of the tier sees."""
     region = list(rule.region)
     if closed and rule.action == DENY:
-        region.extend(box for doubt in rule.doubts if doubt.closed for box in doubt.region)
+        region.extend(box for uncertainty in rule.uncertain if uncertainty.closed for box in uncertainty.region)
     return region
 
 
@@ -164,12 +169,14 @@ def _residual(tier: Tier, endpoint: Endpoint, ports: PortSet, l7: L7 | None) -> 
             for item in rule.named
             if endpoint.pod is not None
         ]
-        doubts = [
-            Doubt(doubt.reason, rest(doubt.region), doubt.closed)
-            for doubt in rule.doubts
-            if not (known and doubt.reason.startswith(NAMED_PORT))
+        uncertain = [
+            Uncertainty(uncertainty.reason, rest(uncertainty.region), uncertainty.closed)
+            for uncertainty in rule.uncertain
+            if not (known and uncertainty.reason.startswith(NAMED_PORT))
         ]
-        rules.append(dataclasses.replace(rule, region=rest((*rule.region, *named)), named=(), doubts=tuple(doubts)))
+        rules.append(
+            dataclasses.replace(rule, region=rest((*rule.region, *named)), named=(), uncertain=tuple(uncertain))
+        )
     return dataclasses.replace(tier, rules=tuple(rules))
 
 

@@ -16,8 +16,8 @@ How the tiers are read, for one point of traffic:
 Core is ``admin (ordered, next), NetworkPolicy (unordered, deny when isolated), baseline (ordered, next)``. Cilium is
 ``deny rules (ordered, next), allow rules (unordered, deny when default-denied)``.
 
-What a rule matches for sure is its ``region``. What it may or may not match is a ``Doubt``: an allow in doubt counts as
-open, a deny in doubt is not relied on, and a verdict names the reason.
+What a rule matches for sure is its ``region``. What it may match is an ``Uncertainty``: an uncertain allow counts as
+open, an uncertain deny is not relied on, and a verdict names the reason.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class L7Limit(t.Protocol):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
-class Doubt:
+class Uncertainty:
     """Traffic that a rule may or may not match.
 
     Attributes:
@@ -107,7 +107,7 @@ class Rule:
         action: ``allow``, ``deny`` or ``pass``.
         region: what it matches for sure.
         named: what it matches on a port known by name.
-        doubts: what it may match; the engine adds the doubt of a ``named`` itself.
+        uncertain: what it may match; the engine adds the uncertainty of a ``named`` itself.
         l7: the demand above layer 4 of an allow rule, or None.
     """
 
@@ -116,7 +116,7 @@ class Rule:
     action: str
     region: tuple[Box, ...]
     named: tuple[Named, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
+    uncertain: tuple[Uncertainty, ...] = ()
     l7: L7Limit | None = None
 
     def matches(self, endpoint: Endpoint, port: int, protocol: str) -> bool:
@@ -125,17 +125,21 @@ class Rule:
             named.matches(endpoint, port, protocol) for named in self.named
         )
 
-    def doubted(self, endpoint: Endpoint, port: int, protocol: str) -> Doubt | None:
-        """The doubt that a point falls under, or None. A known pod's named ports leave none."""
-        for doubt in self.doubts:
-            if doubt.reason.startswith(NAMED_PORT) and endpoint.pod is not None and endpoint.pod.ports is not None:
+    def uncertainty_at(self, endpoint: Endpoint, port: int, protocol: str) -> Uncertainty | None:
+        """The uncertainty that a point falls under, or None. A known pod's named ports leave none."""
+        for uncertainty in self.uncertain:
+            if (
+                uncertainty.reason.startswith(NAMED_PORT)
+                and endpoint.pod is not None
+                and endpoint.pod.ports is not None
+            ):
                 continue
-            if any(box.contains(endpoint.kind, endpoint.value, protocol, port) for box in doubt.region):
-                return doubt
+            if any(box.contains(endpoint.kind, endpoint.value, protocol, port) for box in uncertainty.region):
+                return uncertainty
         return None
 
 
-#: How the reason of a named port's doubt begins.
+#: How the reason of a named port's uncertainty begins.
 NAMED_PORT = "named port"
 
 

@@ -16,13 +16,13 @@ import typing as t
 from ..sets.boxes import POD, Box
 from ..sets.ports import ALL_PORTS, TRANSPORTS, PortSet, union_of
 from ..world.objects import Pod, PolicyRef
-from .model import INGRESS, NAMED_PORT, Doubt, Named, Rule
+from .model import INGRESS, NAMED_PORT, Named, Rule, Uncertainty
 
 #: A port by name, and the protocol it must have (None: any).
 PortName = tuple[str, t.Optional[str]]
 
-#: Peers that depend on the labels of the judged pod's namespace (None: not known), as boxes and doubts.
-Relative = c.Callable[[t.Optional[c.Mapping[str, str]]], tuple[list[Box], list[Doubt]]]
+#: Peers that depend on the labels of the judged pod's namespace (None: not known), as boxes and uncertainties.
+Relative = c.Callable[[t.Optional[c.Mapping[str, str]]], tuple[list[Box], list[Uncertainty]]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class RuleSource:
         peers: its peers, on every port.
         ports: its ports by number.
         names: its ports by name.
-        doubts: what else it may match, on every port.
+        uncertain: what else it may match, on every port.
         odd_ports: why its ports may be wider than ``ports`` and ``names`` say, or None.
         relative: its peers that depend on the pod's namespace.
     """
@@ -46,7 +46,7 @@ class RuleSource:
     peers: tuple[Box, ...]
     ports: PortSet = ALL_PORTS
     names: tuple[PortName, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
+    uncertain: tuple[Uncertainty, ...] = ()
     odd_ports: str | None = None
     relative: tuple[Relative, ...] = ()
 
@@ -59,17 +59,17 @@ class RuleSource:
         """The rule, or None when it differs from pod to pod."""
         if self.relative or (self.names and self.direction == INGRESS):
             return None
-        if self.names or self.doubts or self.odd_ports is not None:
+        if self.names or self.uncertain or self.odd_ports is not None:
             return self._compile(None, None)
         region = () if self.ports.empty else tuple([box.on(self.ports) for box in self.peers])
         return Rule(self.policy, self.index, self.action, region)
 
     def _compile(self, pod: Pod | None, namespace_labels: c.Mapping[str, str] | None) -> Rule:
-        peers, wide = list(self.peers), list(self.doubts)
+        peers, wide = list(self.peers), list(self.uncertain)
         for relative in self.relative:
-            boxes, doubts = relative(namespace_labels)
+            boxes, uncertain = relative(namespace_labels)
             peers.extend(boxes)
-            wide.extend(doubts)
+            wide.extend(uncertain)
         ports = self.ports
         named: list[Named] = []
         by_name: list[tuple[str, PortSet, list[Box]]] = []
@@ -84,16 +84,22 @@ class RuleSource:
                 by_name.append((f"the pod's ports are not known, so port {name!r} may be any", possible, peers))
             else:
                 ports = ports.union(named_ports(pod, name, protocol))
-        doubts = [Doubt(why, tuple(box.on(possible) for box in held)) for why, possible, held in by_name if held]
-        for doubt in wide:
+        uncertain = [
+            Uncertainty(why, tuple(box.on(possible) for box in held)) for why, possible, held in by_name if held
+        ]
+        for uncertainty in wide:
             reachable = ALL_PORTS if by_name else ports
             if not reachable.empty:
-                doubts.append(Doubt(doubt.reason, tuple(box.on(reachable) for box in doubt.region), doubt.closed))
+                uncertain.append(
+                    Uncertainty(
+                        uncertainty.reason, tuple(box.on(reachable) for box in uncertainty.region), uncertainty.closed
+                    )
+                )
         if self.odd_ports is not None:
-            everyone = (*peers, *(box for doubt in wide for box in doubt.region))
-            doubts.append(Doubt(self.odd_ports, everyone, closed=True))
+            everyone = (*peers, *(box for uncertainty in wide for box in uncertainty.region))
+            uncertain.append(Uncertainty(self.odd_ports, everyone, closed=True))
         region = () if ports.empty else tuple(box.on(ports) for box in peers)
-        return Rule(self.policy, self.index, self.action, region, tuple(named), tuple(doubts))
+        return Rule(self.policy, self.index, self.action, region, tuple(named), tuple(uncertain))
 
 
 def named_ports(pod: Pod, name: str, protocol: str | None) -> PortSet:

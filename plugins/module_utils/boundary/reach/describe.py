@@ -52,9 +52,9 @@ def _rule(world: World, rule: Rule, direction: str) -> c.Iterator[str]:
         if real is not None:
             said = True
             yield f"{head} {show_peers(real)} on {box.ports}{limit}"
-    for doubt in rule.doubts:
-        for box in doubt.region:
+    for uncertainty in rule.uncertain:
+        for box in uncertainty.region:
             said = True
-            yield f"{head} {show_peers(box)} on {box.ports} perhaps: {doubt.reason}"
+            yield f"{head} {show_peers(box)} on {box.ports} perhaps: {uncertainty.reason}"
     if not said:
         yield f"{head} nothing"

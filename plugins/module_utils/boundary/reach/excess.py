@@ -14,21 +14,21 @@ from ..world.objects import World
 from .verdict import Finding
 from .witness import example, realizable, show_peers
 
-#: Takes the excess, and gives the part of it that is worth a finding.
-Judge = c.Callable[[list[Hit], World], c.Iterable[Hit]]
+#: Returns the part of the excess that is worth a finding.
+HitFilter = c.Callable[[list[Hit], World], c.Iterable[Hit]]
 
 
 class Excess:
     """What of one start a direction lets through, with the work kept for the next pod of the same world."""
 
-    def __init__(self, world: World, start: Region, judge: Judge | None = None) -> None:
+    def __init__(self, world: World, start: Region, keep: HitFilter | None = None) -> None:
         """Args:
         world: what is known of the cluster.
         start: all traffic that was not asked for.
-        judge: says which of the excess counts; None when all of it does.
+        keep: selects the excess that counts; None when all of it does.
         """
         self._world = world
-        self._judge = judge
+        self._filter = keep
         self._memo = Memo(start)
         self._findings: dict[Hit, Finding | None] = {}
         self._answers: dict[tuple[Tier, ...], tuple[Finding, ...]] = {}
@@ -38,8 +38,8 @@ class Excess:
         found = self._answers.get(rules.tiers)
         if found is None:
             hits: t.Iterable[Hit] = flow(rules.tiers, self._memo)
-            if self._judge is not None:
-                hits = self._judge(list(hits), self._world)
+            if self._filter is not None:
+                hits = self._filter(list(hits), self._world)
             made = (self._finding(direction, hit) for hit in hits)
             found = self._answers[rules.tiers] = tuple(finding for finding in made if finding is not None)
         return found
@@ -66,6 +66,6 @@ def _finding(world: World, direction: str, hit: Hit) -> Finding | None:
             address=point.address,
             protocol=point.protocol,
             port=point.port,
-            reason=hit.doubt,
+            reason=hit.reason,
         )
     return None

@@ -118,7 +118,7 @@ class _Differences:
 
     def _learn(self, rule: Rule) -> None:
         boxes: list[Box] = [*rule.region, *(named.peers for named in rule.named)]
-        boxes += [box for doubt in rule.doubts for box in doubt.region]
+        boxes += [box for uncertainty in rule.uncertain for box in uncertainty.region]
         for box in boxes:
             for (what, key), held in box.where.items():
                 if (what, key) == ADDRESS and isinstance(held, AddressSet):

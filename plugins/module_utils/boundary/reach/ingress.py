@@ -35,9 +35,9 @@ def allowed_region(allow_from: list[dict[str, t.Any]], namespace: str) -> Region
     if not allow_from:
         return []
     entry = Reader({"allow_from": allow_from}, "the ingress request")
-    peers, doubts = read_peers(entry, "allow_from", namespace)
-    for doubt in doubts:
-        raise QuestionError(f"allow_from: {doubt.reason}.")
+    peers, uncertain = read_peers(entry, "allow_from", namespace)
+    for uncertainty in uncertain:
+        raise QuestionError(f"allow_from: {uncertainty.reason}.")
     return peers
 
 
@@ -63,7 +63,7 @@ class TooOpen:
             if hit.rule is None:
                 yield hit
             elif pods or not outside.meet(everyone).empty:
-                yield Hit(hit.rule, [*meet_all(hit.region, crowd), *pods], hit.doubt)
+                yield Hit(hit.rule, [*meet_all(hit.region, crowd), *pods], hit.reason)
 
     def _weigh(self, hit: Hit, world: World) -> tuple[AddressSet, Region] | None:
         """The outside addresses of a hit, and its pods of any namespace; None for a rule's hit that has neither."""

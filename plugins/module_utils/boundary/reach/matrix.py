@@ -87,12 +87,12 @@ class Side:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What one group of pods and one peer may do to each other: ``to`` the peer, and ``come`` from the peer."""
+    """The traffic between one group of pods and one peer: ``egress`` to the peer, ``ingress`` from the peer."""
 
     row: str
     peer: str
-    to: Side
-    come: Side
+    egress: Side
+    ingress: Side
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,11 +248,11 @@ def _made(world: World, group: Group, direction: str, rules: Direction, hits: li
         if not real:
             continue
         ports = union_of(box.ports for box in real)
-        (sure if hit.doubt is None else perhaps).append(ports)
+        (sure if hit.reason is None else perhaps).append(ports)
         policy = None if hit.rule is None else str(hit.rule.policy)
         number = None if hit.rule is None else hit.rule.index
         peers = "anything" if hit.rule is None else words.get((policy, number), "")
-        evidence[Evidence(group.name, direction, policy, number, peers, str(ports), hit.doubt)] = None
+        evidence[Evidence(group.name, direction, policy, number, peers, str(ports), hit.reason)] = None
     closed_by = tuple(name for tier in rules.tiers if tier.default == DENY for name in tier.policy_names)
     return _End(union_of(sure), union_of(perhaps), list(evidence), closed_by)
 
@@ -269,7 +269,7 @@ def _words(world: World, rules: Direction) -> dict[tuple[str | None, int | None]
 
 def _peers_of(rule: Rule, world: World) -> str:
     held = [*rule.region, *(named.peers for named in rule.named)]
-    held += [box for doubt in rule.doubts for box in doubt.region]
+    held += [box for uncertainty in rule.uncertain for box in uncertainty.region]
     real = [box for box in held[: 2 * MOST_PEERS] if realizable(box, world) is not None]
     said = list(dict.fromkeys(map(show_peers, real)))
     return "; ".join(said[:MOST_PEERS]) + ("; and more" if len(held) > MOST_PEERS else "")

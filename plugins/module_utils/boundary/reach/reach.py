@@ -30,7 +30,7 @@ from ..sets.ports import ECHO, SPACE, PortSet
 from ..world.objects import Body, NamedPort, Pod, World
 from ..world.peers import Peer, resolve
 from .describe import describe
-from .excess import Excess, Judge
+from .excess import Excess, HitFilter
 from .ingress import TooOpen, allowed_region
 from .requests import Request
 from .verdict import Verdict
@@ -164,11 +164,11 @@ class Reach:
         """What the pod may reach and who may reach it, in words, rule by rule."""
         return describe(self.world, self.compiled)
 
-    def _excess(self, key: t.Hashable, start: c.Callable[[], Region], judge: Judge | None = None) -> Excess:
+    def _excess(self, key: t.Hashable, start: c.Callable[[], Region], keep: HitFilter | None = None) -> Excess:
         """The excess over one request; kept, so that one pod's work serves the next."""
         kept: dict[t.Hashable, Excess] = self.world.memo.setdefault("excess", {})
         if key not in kept:
-            kept[key] = Excess(self.world, start(), judge)
+            kept[key] = Excess(self.world, start(), keep)
         return kept[key]
 
     def _verdict(self, direction: str, request: str, excess: Excess) -> Verdict:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a sandbox is asked to be allowed to reach, and who is asked to be allowed to reach it.
 
-Requests by kind: ``no_network`` (not even DNS), ``deny_all`` (the cluster's DNS servers only), ``public_internet``
+Requests by kind: ``no_network`` (not even DNS), ``dns_only`` (the cluster's DNS servers only), ``public_internet``
 (every public address, and DNS), ``hosts`` (addresses learned for DNS names, and DNS) and ``allow_all``.
 """
 
@@ -24,11 +24,11 @@ from ..sets.selectors import Selector
 from ..world.objects import Body
 
 NO_NETWORK = "no_network"
-DENY_ALL = "deny_all"
+DNS_ONLY = "dns_only"
 PUBLIC_INTERNET = "public_internet"
 HOSTS = "hosts"
 ALLOW_ALL = "allow_all"
-REQUEST_KINDS = (NO_NETWORK, DENY_ALL, PUBLIC_INTERNET, HOSTS, ALLOW_ALL)
+REQUEST_KINDS = (NO_NETWORK, DNS_ONLY, PUBLIC_INTERNET, HOSTS, ALLOW_ALL)
 
 #: What is not the public internet, for each IP version, and where that is written.
 NOT_PUBLIC: tuple[str, ...] = (

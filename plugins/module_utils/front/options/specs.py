@@ -44,7 +44,7 @@ EGRESS_REQUEST: Spec = {
     "kind": {
         "type": "str",
         "required": True,
-        "choices": ["no_network", "deny_all", "public_internet", "hosts", "allow_all"],
+        "choices": ["no_network", "dns_only", "public_internet", "hosts", "allow_all"],
     },
     "except_cidrs": {"type": "list", "elements": "str"},
     "hosts": {"type": "list", "elements": "raw"},

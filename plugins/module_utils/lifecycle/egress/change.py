@@ -226,7 +226,7 @@ class _Setting:
             direction="egress",
             verdict=verdict,
             object=first.policy or str(self._target),
-            next_step="Policies add up, so one of its own only opens: let the template's boundary be deny_all or "
+            next_step="Policies add up, so one of its own only opens: let the template's boundary be dns_only or "
             "no_network (role namzu.sandbox.boundary), or ask for what that policy allows.",
         )
 
@@ -285,7 +285,7 @@ class _Policies:
                 f"No other policy closes the egress of Pod {pod}, {why}.",
                 direction="egress",
                 object=f"Pod {pod}",
-                next_step="Apply role namzu.sandbox.boundary to its template, with deny_all or no_network.",
+                next_step="Apply role namzu.sandbox.boundary to its template, with dns_only or no_network.",
             )
 
 

@@ -188,7 +188,7 @@ class TestNames:
         rule = {"toEntities": ["world"], "toPorts": ports("53/UDP", rules={"dns": [{"matchName": "pypi.org"}]})}
         found = reach(cnp(egress=[rule]))
         assert found.allows("egress", WORLD, 53, "UDP")
-        assert not found.within("deny_all").holds
+        assert not found.within("dns_only").holds
 
     @pytest.mark.parametrize(
         ("pattern", "matching", "other"),

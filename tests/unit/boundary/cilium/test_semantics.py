@@ -30,7 +30,7 @@ from ansible_collections.namzu.sandbox.tests.unit.boundary.cilium.building impor
 
 NAMESPACE = "io.kubernetes.pod.namespace"
 ANYWHERE = [{"toEntities": ["all"]}]
-DENY_ALL = cnp("close", egress=[{}], ingress=[{}])
+CLOSED = cnp("close", egress=[{}], ingress=[{}])
 
 
 def peers_of(*rules: Body, clusterwide: bool = False) -> dict[str, bool]:
@@ -301,12 +301,12 @@ class TestNodes:
     """Line 24."""
 
     def test_the_local_host_gets_in_and_other_nodes_do_not(self) -> None:
-        allowed = ingress(DENY_ALL)
+        allowed = ingress(CLOSED)
         assert allowed(HOST)
         assert allowed({"entity": "host"})
         assert not allowed(OTHER_NODE)
         assert not allowed({"entity": "remote-node"})
-        assert not egress(DENY_ALL)(HOST)
+        assert not egress(CLOSED)(HOST)
 
     def test_a_deny_keeps_the_local_host_out_as_well(self) -> None:
         allowed = ingress(cnp(ingressDeny=[{"fromEntities": ["host"], "toPorts": ports("8080/TCP")}]))
@@ -315,7 +315,7 @@ class TestNodes:
 
     def test_a_pod_that_is_not_placed_yet_may_be_local_to_any_node(self) -> None:
         unplaced = pod("agents/new", labels={"app": "sandbox"}, node=None)
-        assert reach(DENY_ALL, unplaced, of="agents/new").allows("ingress", OTHER_NODE, 8080)
+        assert reach(CLOSED, unplaced, of="agents/new").allows("ingress", OTHER_NODE, 8080)
 
     def test_nodes_by_label_are_other_nodes(self) -> None:
         allowed = ingress(cnp(ingress=[{"fromNodes": [{"matchLabels": {"role": "edge"}}]}]))

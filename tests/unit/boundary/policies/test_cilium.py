@@ -31,7 +31,7 @@ from ansible_collections.namzu.sandbox.tests.unit.boundary.cilium.building impor
 HOSTS: Body = {"kind": "hosts", "hosts": ["pypi.org", {"host": "*.pypi.org", "ports": [443, "80/TCP"]}]}
 REQUESTS: list[t.Any] = [
     "no_network",
-    "deny_all",
+    "dns_only",
     "public_internet",
     {"kind": "public_internet", "except_cidrs": ["203.0.113.0/24", "2001:db8::/32"]},
     {"kind": "public_internet", "except_cidrs": ["::/0"]},
@@ -41,7 +41,7 @@ REQUESTS: list[t.Any] = [
         "hosts": ["pypi.org"],
         "dns": {"namespace": "dns", "labels": {"a": "b"}, "addresses": ["192.0.2.53"]},
     },
-    {"kind": "deny_all", "dns": {"addresses": ["169.254.20.10"]}},
+    {"kind": "dns_only", "dns": {"addresses": ["169.254.20.10"]}},
     "allow_all",
 ]
 PRIVATE = ("10.1.2.3", "172.16.0.1", "192.168.7.7", "100.64.0.1", "169.254.169.254", "127.0.0.1", "168.63.129.16")
@@ -91,8 +91,8 @@ def test_no_network_closes_by_an_empty_item_because_an_empty_list_would_not() ->
     assert not allowed(DNS, 53, "UDP")
 
 
-def test_deny_all_is_dns_to_the_clusters_servers_alone() -> None:
-    allowed = egress(translated("deny_all"))
+def test_dns_only_is_dns_to_the_clusters_servers_alone() -> None:
+    allowed = egress(translated("dns_only"))
     assert allowed(DNS, 53, "UDP")
     assert allowed(DNS, 53, "TCP")
     assert not allowed(DNS, 443)

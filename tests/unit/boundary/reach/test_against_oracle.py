@@ -226,7 +226,7 @@ ANY_POLICIES = st.builds(lambda a, b: a + b, network_policies("egress", st.one_o
 @settings(quick, max_examples=70)
 @given(
     objects=st.one_of(nearly_within(), nearly_within(), nearly_within(), ANY_POLICIES),
-    kind=st.sampled_from(["no_network", "deny_all", "public_internet"]),
+    kind=st.sampled_from(["no_network", "dns_only", "public_internet"]),
 )
 def test_a_verdict_holds_exactly_when_no_peer_that_may_exist_is_reached_beyond_the_request(
     objects: list[Body], kind: str
@@ -250,7 +250,7 @@ def test_a_verdict_holds_exactly_when_no_peer_that_may_exist_is_reached_beyond_t
 
 
 @quick
-@given(objects=network_policies("egress", PORTS), kind=st.sampled_from(["no_network", "deny_all", "public_internet"]))
+@given(objects=network_policies("egress", PORTS), kind=st.sampled_from(["no_network", "dns_only", "public_internet"]))
 def test_the_example_of_a_finding_is_reached_and_was_not_asked_for(objects: list[Body], kind: str) -> None:
     mine = reach(objects)
     for finding in mine.within(kind).findings:
@@ -270,14 +270,14 @@ def test_one_more_policy_never_shrinks_the_reach_of_an_isolated_pod(objects: lis
     for ip, (protocol, port) in itertools.product(oracle.ADDRESSES, oracle.PORTS):
         if before.allows("egress", {"ip": ip}, port, protocol):
             assert after.allows("egress", {"ip": ip}, port, protocol)
-    for kind in ("no_network", "deny_all", "public_internet"):
+    for kind in ("no_network", "dns_only", "public_internet"):
         assert before.within(kind).holds or not after.within(kind).holds
 
 
 @quick
 @given(objects=st.builds(lambda a, b: a + b, network_policies("egress", st.one_of(PORTS, NAMED)), cluster_policies()))
 def test_a_wider_request_is_kept_wherever_a_narrower_one_is(objects: list[Body]) -> None:
-    held = [reach(objects).within(kind).holds for kind in ("no_network", "deny_all", "public_internet", "allow_all")]
+    held = [reach(objects).within(kind).holds for kind in ("no_network", "dns_only", "public_internet", "allow_all")]
     assert held == sorted(held)
     assert held[-1]
 

@@ -32,7 +32,7 @@ def test_a_finding_names_policy_rule_peer_port_and_address() -> None:
             {"to": [block("0.0.0.0/0", "10.0.0.0/8")], "ports": [{"port": 8000, "endPort": 8010}]},
         ],
     )
-    verdict = Reach.for_labels([*WORLD, wide], "agents", {"app": "x"}).within("deny_all")
+    verdict = Reach.for_labels([*WORLD, wide], "agents", {"app": "x"}).within("dns_only")
     assert not verdict.holds
     first, second = verdict.findings
     assert (second.policy, second.rule, second.direction) == ("NetworkPolicy agents/default", 1, "egress")
@@ -60,7 +60,7 @@ def test_a_selector_that_nothing_carries_yet_is_excess_all_the_same() -> None:
         "agents/p", policyTypes=["Egress"],
         egress=[{"to": [{"namespaceSelector": labelled(team="later"), "podSelector": labelled(app="db")}]}],
     )  # fmt: skip
-    finding = Reach.for_labels([*WORLD, later], "agents", {}).within("deny_all").findings[0]
+    finding = Reach.for_labels([*WORLD, later], "agents", {}).within("dns_only").findings[0]
     assert finding.example == "a pod in namespace namespace-0 labelled app=db"
 
 

@@ -89,7 +89,7 @@ def test_a_cell_is_what_a_question_about_each_port_says(case: str, engine: str) 
         if here == there:
             continue
         cell = cells[members[here], members[there]]
-        for side, ends in ((cell.to, (here, there)), (cell.come, (there, here))):
+        for side, ends in ((cell.egress, (here, there)), (cell.ingress, (there, here))):
             for protocol, port in PORTS:
                 source, target = ({"pod": end} for end in ends)
                 said = connects(world, source, target, port, protocol, engine)
@@ -145,29 +145,33 @@ def test_addresses_tell_pods_apart_where_a_block_does() -> None:
 def test_evidence_names_policy_rule_peers_and_ports() -> None:
     _world, found = seen(POLICIES["names and blocks"])
     cell = next(one for one in found.cells if one.row == "agents: app=sandbox" and one.peer == "agents: app=db")
-    assert (cell.to.state, cell.to.ports) == ("open", "TCP 5432")
-    assert {(one.policy, one.rule, one.direction) for one in cell.to.evidence} == {
+    assert (cell.egress.state, cell.egress.ports) == ("open", "TCP 5432")
+    assert {(one.policy, one.rule, one.direction) for one in cell.egress.evidence} == {
         ("NetworkPolicy agents/out", 0, "egress"),
         ("NetworkPolicy agents/out", 1, "egress"),
         ("NetworkPolicy agents/in", 0, "ingress"),
     }
-    assert "pods in namespace agents labelled app=sandbox" in {one.peers.split(";")[0] for one in cell.to.evidence}
-    assert cell.to.closed_by == ("NetworkPolicy agents/out", "NetworkPolicy agents/in")
+    assert "pods in namespace agents labelled app=sandbox" in {one.peers.split(";")[0] for one in cell.egress.evidence}
+    assert cell.egress.closed_by == ("NetworkPolicy agents/out", "NetworkPolicy agents/in")
 
 
 def test_what_no_policy_closes_says_so() -> None:
     _world, found = seen([])
     cell = next(one for one in found.cells if one.peer == "The internet")
-    assert cell.to.state == "open"
-    assert [(one.policy, one.peers) for one in cell.to.evidence] == [(None, "anything")]
+    assert cell.egress.state == "open"
+    assert [(one.policy, one.peers) for one in cell.egress.evidence] == [(None, "anything")]
 
 
 def test_a_field_that_nobody_knows_is_perhaps() -> None:
     odd: dict[str, t.Any] = {"to": [{"planets": {}}]}
     _world, found = seen([policy("agents/odd", policyTypes=["Egress"], egress=[odd])])
     cell = next(one for one in found.cells if one.peer == "The internet")
-    assert (cell.to.state, cell.to.ports, cell.to.perhaps) == ("perhaps", "no port", "every port and protocol")
-    assert "unknown peer field" in str(cell.to.evidence[0].reason)
+    assert (cell.egress.state, cell.egress.ports, cell.egress.perhaps) == (
+        "perhaps",
+        "no port",
+        "every port and protocol",
+    )
+    assert "unknown peer field" in str(cell.egress.evidence[0].reason)
 
 
 def test_every_row_has_every_column_and_the_data_is_plain() -> None:

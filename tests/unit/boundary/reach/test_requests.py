@@ -19,10 +19,10 @@ from ansible_collections.namzu.sandbox.tests.unit.boundary.objects_for_tests imp
 LABELS = {"sandbox.namzu.ai/template": "python"}
 REQUESTS: list[t.Any] = [
     "no_network",
-    "deny_all",
+    "dns_only",
     "public_internet",
     {"kind": "public_internet", "except_cidrs": ["203.0.113.0/24", "2001:db8::/32", "10.1.0.0/16"]},
-    {"kind": "deny_all", "dns": {"namespace": "dns", "labels": {"app": "dns"}, "addresses": ["169.254.20.10/32"]}},
+    {"kind": "dns_only", "dns": {"namespace": "dns", "labels": {"app": "dns"}, "addresses": ["169.254.20.10/32"]}},
     "allow_all",
 ]
 
@@ -152,7 +152,7 @@ def test_each_exception_of_the_public_internet_is_what_its_source_says() -> None
 
 def test_excepting_everything_leaves_dns_alone() -> None:
     wanted = {"kind": "public_internet", "except_cidrs": ["0.0.0.0/0", "::/0"]}
-    assert translated(wanted)["spec"]["egress"] == translated("deny_all")["spec"]["egress"]
+    assert translated(wanted)["spec"]["egress"] == translated("dns_only")["spec"]["egress"]
     assert verdict_of(wanted, translated(wanted)).holds
 
 
@@ -172,7 +172,7 @@ def test_a_policy_of_a_sandbox_needs_labels() -> None:
         None,
         "everything",
         5,
-        {"kind": "deny_all", "hosts": ["x.com"]},
+        {"kind": "dns_only", "hosts": ["x.com"]},
         {"kind": "hosts"},
         {"kind": "hosts", "hosts": ["no spaces"]},
         {"kind": "hosts", "hosts": ["a.*.com"]},
@@ -182,7 +182,7 @@ def test_a_policy_of_a_sandbox_needs_labels() -> None:
         {"kind": "public_internet", "except_cidrs": ["10.0.0.0/99"]},
         {"kind": "public_internet", "except_cidrs": "10.0.0.0/8"},
         {"kind": "public_internet", "except_cidrs": [5]},
-        {"kind": "deny_all", "dns": {"pods": {}}},
+        {"kind": "dns_only", "dns": {"pods": {}}},
     ],
     ids=str,
 )
@@ -216,7 +216,7 @@ def test_texts_of_another_class_are_texts() -> None:
 
         __slots__ = ()
 
-    wanted = translated("deny_all")
+    wanted = translated("dns_only")
     live = copy.deepcopy(wanted)
     live["spec"]["policyTypes"] = [Tagged("Egress")]
     assert differences(live, wanted) == []
@@ -225,7 +225,7 @@ def test_texts_of_another_class_are_texts() -> None:
 
 
 def test_a_live_policy_that_differs_is_told_by_path() -> None:
-    wanted = translated("deny_all")
+    wanted = translated("dns_only")
     live = copy.deepcopy(wanted)
     live["spec"]["egress"][0]["ports"][0]["port"] = 5353
     live["spec"]["podSelector"]["matchLabels"] = {}
@@ -239,5 +239,5 @@ def test_the_union_is_judged_and_not_the_named_policy() -> None:
     other = policy(
         "agents/template-default", policyTypes=["Egress"], egress=[{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]
     )
-    verdict = verdict_of("deny_all", translated("deny_all"), other)
+    verdict = verdict_of("dns_only", translated("dns_only"), other)
     assert [finding.policy for finding in verdict.findings] == ["NetworkPolicy agents/template-default"]

@@ -24,7 +24,7 @@ from ..playing import Task, access, play
 LABELS = {"sandbox.namzu.ai/template": "python"}
 PLACE: dict[str, t.Any] = {"namespace": "agents", "labels": LABELS}
 PLAYS = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "awx"}}}]
-EGRESS = translate("deny_all", name="namzu-python-egress", **PLACE)
+EGRESS = translate("dns_only", name="namzu-python-egress", **PLACE)
 INGRESS = translate_ingress(PLAYS, name="namzu-python-ingress", **PLACE)
 TEMPLATE = {
     "apiVersion": "extensions.agents.x-k8s.io/v1beta1",
@@ -60,7 +60,7 @@ def check(**options: t.Any) -> Result:
 
 
 def test_manifests_that_keep_a_pod_closed_hold() -> None:
-    result = check(manifests=[EGRESS, INGRESS, UNMANAGED, WARM_POOL], warm_pool="pool", egress={"kind": "deny_all"})
+    result = check(manifests=[EGRESS, INGRESS, UNMANAGED, WARM_POOL], warm_pool="pool", egress={"kind": "dns_only"})
     assert (result["holds"], result["changed"], result.get("failed")) == (True, False, None)
     (found,) = result["checks"]
     assert found["policy"] == {"name": "NetworkPolicy agents/namzu-python-egress", "holds": True, "problem": None}
@@ -69,15 +69,15 @@ def test_manifests_that_keep_a_pod_closed_hold() -> None:
 
 
 def test_the_policy_that_the_controller_will_add_counts_before_it_is_there() -> None:
-    result = check(manifests=[EGRESS, INGRESS, TEMPLATE, WARM_POOL], warm_pool="pool", egress={"kind": "deny_all"})
+    result = check(manifests=[EGRESS, INGRESS, TEMPLATE, WARM_POOL], warm_pool="pool", egress={"kind": "dns_only"})
     assert (result["failed"], result["reason"], result["retryable"]) == (True, "boundary", False)
     assert "NetworkPolicy agents/python-network-policy, egress rule 0" in result["msg"]
     # It selects only the pods of pools.
-    assert check(manifests=[EGRESS, INGRESS, TEMPLATE], template="python", egress={"kind": "deny_all"})["holds"]
+    assert check(manifests=[EGRESS, INGRESS, TEMPLATE], template="python", egress={"kind": "dns_only"})["holds"]
 
 
 def test_a_widening_policy_is_named_with_a_witness_and_only_reported_when_that_is_asked() -> None:
-    asked: dict[str, t.Any] = {"labels": LABELS, "egress": {"kind": "deny_all"}}
+    asked: dict[str, t.Any] = {"labels": LABELS, "egress": {"kind": "dns_only"}}
     result = check(manifests=[EGRESS, INGRESS, FORGOTTEN], **asked, fail=False)
     assert "failed" not in result
     assert result["holds"] is False
@@ -87,16 +87,16 @@ def test_a_widening_policy_is_named_with_a_witness_and_only_reported_when_that_i
 
 
 def test_a_named_policy_that_is_missing_differs_or_selects_others_is_said() -> None:
-    asked = {"pod": "one", "egress": {"kind": "deny_all"}, "fail": False}
+    asked = {"pod": "one", "egress": {"kind": "dns_only"}, "fail": False}
     gone = check(manifests=[POD, INGRESS], **asked)["checks"][0]["policy"]
     assert "is not there" in gone["problem"]
     other = translate("no_network", name="namzu-python-egress", **PLACE)
     assert (
-        "does not grant deny_all" in check(manifests=[POD, INGRESS, other], **asked)["checks"][0]["policy"]["problem"]
+        "does not grant dns_only" in check(manifests=[POD, INGRESS, other], **asked)["checks"][0]["policy"]["problem"]
     )
     bare = {**POD, "metadata": {"name": "one", "labels": {"other": "x"}}}
     found = check(
-        manifests=[bare, EGRESS, INGRESS], **{**asked, "egress": {"kind": "deny_all", "name": "namzu-python-egress"}}
+        manifests=[bare, EGRESS, INGRESS], **{**asked, "egress": {"kind": "dns_only", "name": "namzu-python-egress"}}
     )
     assert "the pod lacks the label sandbox.namzu.ai/template=python" in found["checks"][0]["policy"]["problem"]
 
@@ -109,7 +109,7 @@ def test_the_agents_port_that_nobody_closes_is_a_finding_also_when_nothing_is_as
 
 def test_pods_that_no_policy_tells_apart_are_checked_once() -> None:
     pods = [{**POD, "metadata": {"name": f"p-{n}", "labels": {**LABELS, "n": str(n)}}} for n in range(5)]
-    result = check(manifests=[*pods, EGRESS, INGRESS], label_selector="", matrix=True, egress={"kind": "deny_all"})
+    result = check(manifests=[*pods, EGRESS, INGRESS], label_selector="", matrix=True, egress={"kind": "dns_only"})
     assert [sorted(one["pods"]) for one in result["checks"]] == [[f"p-{n}" for n in range(5)]]
     assert [row["pods"] for row in result["matrix"]["rows"]] == [[f"p-{n}" for n in range(5)]]
     assert check(manifests=pods, label_selector="n=7")["checks"] == []
@@ -132,7 +132,7 @@ def test_pods_that_no_policy_tells_apart_are_checked_once() -> None:
         ({"manifests": [], "labels": {"a": "b"}, "egress": {"kind": "hosts", "hosts": ["a.b"]}}, "engine core cannot"),
         ({"manifests": [{**FORGOTTEN, "spec": {"egress": 1}}], "labels": {"a": "b"}}, "expected a list"),
         (
-            {"labels": {"a": "b"}, "egress": {"kind": "deny_all", "verify": "named_object"}, "manifests": []},
+            {"labels": {"a": "b"}, "egress": {"kind": "dns_only", "verify": "named_object"}, "manifests": []},
             "names no template",
         ),
     ],
@@ -150,7 +150,7 @@ def sequence(cluster: FakeCluster) -> dict[str, Task]:
     def task(**options: t.Any) -> Task:
         return {"namzu.sandbox.boundary_check": {**live, **options}}
 
-    deny = {"kind": "deny_all"}
+    deny = {"kind": "dns_only"}
     return {
         "sandbox": task(name="build-1", egress=deny, fail=False),
         "pool": task(warm_pool=POOL, pod_labels=LABELS, egress=deny, fail=False),

@@ -36,11 +36,11 @@ NODE = Place("node", "192.168.1.5", 10250)
 PUBLIC = Place("public", "1.1.1.1", 443)
 METADATA = Place("metadata", "169.254.169.254", 80)
 
-WITH_CACHE = {"kind": "deny_all", "dns": {"addresses": ["169.254.20.10/32"]}}
+WITH_CACHE = {"kind": "dns_only", "dns": {"addresses": ["169.254.20.10/32"]}}
 EXPECTED: list[tuple[t.Any, dict[Place, str]]] = [
     ("no_network", dict.fromkeys((DNS, DNS_TCP, NODE_CACHE, API, POD, NODE, PUBLIC, METADATA), "closed")),
     (
-        "deny_all",
+        "dns_only",
         {DNS: "open", DNS_TCP: "either", NODE_CACHE: "closed", PUBLIC_DNS: "closed", API: "closed", POD: "closed"},
     ),
     (WITH_CACHE, {DNS: "open", NODE_CACHE: "open", API: "closed", METADATA: "closed"}),
@@ -83,7 +83,7 @@ def test_probe_holds_when_nothing_contradicts_and_something_is_proven() -> None:
 
 
 def test_name_server_outside_proves_nothing_by_its_silence() -> None:
-    attempt = _attempt((PUBLIC_DNS, "no answer"), Request.of("deny_all"))
+    attempt = _attempt((PUBLIC_DNS, "no answer"), Request.of("dns_only"))
     assert (attempt.expected, attempt.says) == ("closed", "cannot tell")
 
 

@@ -32,15 +32,15 @@ NOT_EGRESS: dict[str, tuple[t.Any, str]] = {
     "unknown kind": ("some_network", "kind is one of"),
     "names with core": ({"kind": "hosts", "hosts": ["example.com"]}, "engine core cannot express"),
     "no names": ({"kind": "hosts", "engine": "cilium"}, "at least one host"),
-    "names of another kind": ({"kind": "deny_all", "hosts": ["example.com"]}, "has no 'hosts'"),
+    "names of another kind": ({"kind": "dns_only", "hosts": ["example.com"]}, "has no 'hosts'"),
     "half a block": ({"kind": "public_internet", "except_cidrs": ["10.0.0.0/33"]}, "10.0.0.0/33"),
     "a name for a block": ({"kind": "public_internet", "except_cidrs": ["example.com"]}, "example.com"),
-    "a wrong DNS block": ({"kind": "deny_all", "dns": {"addresses": ["dns"]}}, "dns"),
-    "unknown engine": ({"kind": "deny_all", "engine": "calico"}, "core or cilium"),
-    "unknown proof": ({"kind": "deny_all", "verify": "hope"}, "union, named_object"),
-    "unknown field": ({"kind": "deny_all", "port": 1}, "'port'"),
-    "empty profile": ({"kind": "deny_all", "profile": {"value": ""}}, "profile"),
-    "half a profile": ({"kind": "deny_all", "profile": {"key": "a/b"}}, "profile"),
+    "a wrong DNS block": ({"kind": "dns_only", "dns": {"addresses": ["dns"]}}, "dns"),
+    "unknown engine": ({"kind": "dns_only", "engine": "calico"}, "core or cilium"),
+    "unknown proof": ({"kind": "dns_only", "verify": "hope"}, "union, named_object"),
+    "unknown field": ({"kind": "dns_only", "port": 1}, "'port'"),
+    "empty profile": ({"kind": "dns_only", "profile": {"value": ""}}, "profile"),
+    "half a profile": ({"kind": "dns_only", "profile": {"key": "a/b"}}, "profile"),
     "a number": (7, "kind"),
 }
 
@@ -80,7 +80,7 @@ def test_names_are_a_matter_of_cilium() -> None:
 def test_suboptions_that_were_not_given_are_not_there() -> None:
     options = BOUNDARY["egress"]["options"]
     given = {name: spec.get("default") for name, spec in options.items()}
-    given |= {"kind": "deny_all", "dns": {"namespace": None, "labels": None, "addresses": ["169.254.20.10/32"]}}
+    given |= {"kind": "dns_only", "dns": {"namespace": None, "labels": None, "addresses": ["169.254.20.10/32"]}}
     asked = EgressBoundary.of(given)
     assert asked.request.dns.namespace == "kube-system"
     assert asked.request.dns.addresses == ("169.254.20.10/32",)
@@ -91,7 +91,7 @@ def test_kinds_and_engines_of_the_options_are_those_that_are_taken() -> None:
         hosts = {"hosts": ["example.com"]} if kind == "hosts" else {}
         assert EgressBoundary.of({"kind": kind, "engine": "cilium", **hosts}).request.kind == kind
     for verify in BOUNDARY["egress"]["options"]["verify"]["choices"]:
-        assert EgressBoundary.of({"kind": "deny_all", "verify": verify}).verify == verify
+        assert EgressBoundary.of({"kind": "dns_only", "verify": verify}).verify == verify
 
 
 def test_ingress_is_verified_unless_somebody_says_otherwise() -> None:
@@ -101,7 +101,7 @@ def test_ingress_is_verified_unless_somebody_says_otherwise() -> None:
 
 
 def test_two_engines_are_refused() -> None:
-    egress = EgressBoundary.of({"kind": "deny_all", "engine": "cilium"})
+    egress = EgressBoundary.of({"kind": "dns_only", "engine": "cilium"})
     assert request(egress=egress, ingress=IngressBoundary()).egress == egress
     with pytest.raises(SandboxError, match="one engine"):
         request(egress=egress, ingress=IngressBoundary(engine="core"))
@@ -113,13 +113,13 @@ def test_network_probe_without_egress_has_nothing_to_try() -> None:
 
 
 def test_label_of_a_profile_becomes_one_of_the_pod() -> None:
-    egress = EgressBoundary.of({"kind": "deny_all", "profile": "strict"})
+    egress = EgressBoundary.of({"kind": "dns_only", "profile": "strict"})
     asked = request(egress=egress, pod_labels={"a": "b"})
     assert asked.pod_labels == {"a": "b", "sandbox.users.io/egress-profile": "strict"}
     with pytest.raises(SandboxError, match=r"egress\.profile needs"):
         request(egress=egress, pod_labels={"sandbox.users.io/egress-profile": "loose"})
     with pytest.raises(SandboxError, match="no valid label"):
-        request(egress=EgressBoundary.of({"kind": "deny_all", "profile": "no such value"}))
+        request(egress=EgressBoundary.of({"kind": "dns_only", "profile": "no such value"}))
 
 
 def test_policy_is_called_and_selects_by_template_and_profile() -> None:
