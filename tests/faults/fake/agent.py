@@ -97,7 +97,7 @@ class FakeAgent:
         if request.get("token") != POD_UID:
             return encode(encode_json({"error": {"kind": "unauthorized", "message": "not ours"}}))
         if request["op"] == "privileges":
-            return encode(encode_json({"status": {"text": self.status}}))
+            return encode(encode_json({"status": {"text": self.status}, "program": {"exit": 0, "signal": None}}))
         if request["op"] in self.settles:
             return encode(encode_json(self.settles[request["op"]]))
         argv = request["body"]["argv"]

@@ -18,6 +18,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import 
     GuestRefusedError,
     GuestTimeoutError,
     GuestUnauthorizedError,
+    GuestUnreachableError,
     GuestUnsupportedError,
     PrivilegeError,
 )
@@ -160,7 +161,7 @@ def test_a_field_that_is_missing_or_unreadable_is_refused(field: str, value: str
     ],
 )
 def test_an_answer_that_cannot_be_relied_on_is_refused(execution: Execution) -> None:
-    assert "What is not proven is refused" in str(refused(ScriptedAgent(cat=execution)))
+    assert refused(ScriptedAgent(cat=execution)).excess == {}
 
 
 @given(st.text(max_size=200))
@@ -184,15 +185,22 @@ def test_another_refusal_is_passed_on() -> None:
         probe(ScriptedAgent(cat=GuestUnauthorizedError("no")))
 
 
-def test_a_probe_that_runs_out_of_its_clock_says_that_it_hung() -> None:
+def test_a_probe_that_times_out_names_the_sandbox_and_the_stage() -> None:
     hung = GuestTimeoutError("execute at agent 10.0.0.7:1024: no answer.", stage="answer", next_step="Look.")
     with pytest.raises(GuestTimeoutError) as caught:
         probe(ScriptedAgent(cat=hung))
     assert (caught.value.reason, caught.value.stage) == ("agent-timeout", "answer")
     assert caught.value.object == "sandbox team-a/build-7"
-    assert "privilege probe of sandbox team-a/build-7" in str(caught.value)
-    assert "got no answer within 15 s" in str(caught.value)
-    assert "refused" in str(caught.value)
+
+
+def test_a_refusal_and_a_lost_connection_name_the_sandbox() -> None:
+    lost = GuestUnreachableError("execute at agent 10.0.0.7:1024: closed.", sent=True)
+    for error in (refusal("exhausted"), lost):
+        with pytest.raises(type(error)) as caught:
+            probe(ScriptedAgent(cat=error))
+        assert caught.value.object == "sandbox team-a/build-7"
+        assert caught.value.retryable == error.retryable
+        assert (error.object, error.message) == (None, str(error))
 
 
 def test_capabilities_have_the_names_of_the_kernel() -> None:
@@ -218,7 +226,7 @@ def test_the_real_agent_is_judged_as_the_kernel_sees_it(tmp_path: pathlib.Path, 
             assert excess_of(agent.client) == expected
 
 
-def test_the_agent_answers_for_itself_and_starts_nothing(tmp_path: pathlib.Path) -> None:
+def test_the_agent_answers_for_itself(tmp_path: pathlib.Path) -> None:
     with running_agent(workspace=tmp_path, prefix=without_privileges()) as agent, agent.connect() as wire:
         text = wire.request("privileges").json()["status"]["text"]
         assert status_field(text, "NoNewPrivs") == agent.status("NoNewPrivs")

@@ -13,6 +13,7 @@ import time
 
 import execute
 import health
+import privileges
 from wire import Refused
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 LOADED: dict[str, Handler] = {
     "healthz": health.healthz,
-    "privileges": health.privileges,
+    "privileges": privileges.privileges,
     "execute": execute.execute,
 }
 
