@@ -30,6 +30,8 @@ options:
     description:
       - Name of the claim. With O(state=present) a matching live sandbox of that name is left as it is, and one that
         differs is refused, never replaced.
+      - A name is used once in a namespace, by a claim, a sandbox from a template, or a workspace's Sandbox. When an
+        object of another kind has it, the task fails with reason C(conflict) and creates nothing.
       - Without a name each run acquires a fresh sandbox, named C(namzu-task-) and a random identifier.
       - With O(state=absent) the sandbox to give back; O(names) and O(label_selector) name several.
     type: str

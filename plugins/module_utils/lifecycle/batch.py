@@ -18,6 +18,7 @@ from ..errors import InputError, SandboxError
 from .acquire.acquire import Acquire
 from .acquire.request import Acquired, AcquireRequest
 from .acquire.sources import paths_for
+from .acquire.unique_name import names_in_use
 from .acquire.wait_for_template import until_template
 from .names import check_choice
 from .release.many import release_all
@@ -88,13 +89,14 @@ def acquire_many(
     requests = numbered(request, count)
     deadline = Deadline(request.ready_timeout, client.clock)
     paths = until_template(request, deadline, lambda: paths_for(client, requests, deadline))
+    taken = {} if request.name is None else names_in_use(client, paths[0].ref, deadline)
     with (
         Verification(client, request, deadline) as verification,
         SharedWatch(client, paths[0].ref.kind, request.namespace, deadline) as watch,
     ):
         turn = _Turn(deadline)
         acquires = [
-            Acquire(client, one, path, deadline, verification, watch, turn)
+            Acquire(client, one, path, deadline, verification, watch, turn, taken)
             for one, path in zip(requests, paths, strict=True)
         ]
         outcomes, first_failure = _run(client, request, acquires, deadline, watch, on_failure)

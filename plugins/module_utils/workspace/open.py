@@ -10,12 +10,13 @@ import uuid
 
 from ..cluster.client import Client
 from ..cluster.resources import TEMPLATE, Body, annotation
-from ..cluster.retry import pause, wait_or_raise
+from ..cluster.retry import pause, retry, wait_or_raise
 from ..deadline import CLEANUP_SECONDS, Deadline
 from ..errors import ApiUnreachableError, ConflictError, GoneError, NotServedError, SandboxError, UnavailableError
 from ..lifecycle.acquire import direct
 from ..lifecycle.acquire.create import LATE_POST_SECONDS
-from ..lifecycle.errors import AcquireError
+from ..lifecycle.acquire.unique_name import check_name_unused
+from ..lifecycle.errors import AcquireError, ClaimMismatchError
 from ..lifecycle.observed.diagnosis import DIAGNOSIS_SECONDS, explain
 from ..lifecycle.verification.verify import Verification
 from .disks import Disk, read_disks, record, refuse_diskless, refuse_lost, refuse_unbound
@@ -57,6 +58,7 @@ def open_workspace(client: Client, request: WorkspaceRequest, *, uid: str | None
 
     Raises:
         WorkspaceNotFoundError: it is not there, and there is no template to make it from.
+        ClaimMismatchError: a claim has the name of its Sandbox.
         WorkspaceMismatchError: what is there is another one, or of an older template and ``refresh`` was not asked for.
         WorkspacePreconditionError: another holder has it.
         WorkspaceReplacedError: it is not the Sandbox of that uid, or is being deleted.
@@ -117,6 +119,7 @@ class Opening:
             return body
         if self.request.template is None:
             raise not_found(self.request.ref, self.request.workspace_id)
+        check_name_unused(self.client, self.request.ref, self.deadline)
         self.template = self._read_template(self.request.template)
         return None
 
@@ -197,11 +200,27 @@ class Opening:
     def _taken(self, standing: Body, verification: Verification) -> Body:
         """What stands there after a POST: ours, or another holder's, who came first."""
         if annotation(standing, CREATE_ID_ANNOTATION) == self._create_id:
+            self._check_name_again(standing)
             self.origin, self.changed = "created", True
             return standing
         self._started = False
         self._check(standing)
         return self._bring_up(standing, verification)
+
+    def _check_name_again(self, created: Body) -> None:
+        """Delete what this call has created when a claim got its name at the same time; its disks are still empty."""
+        try:
+            check_name_unused(self.client, self.request.ref, self.deadline)
+        except ClaimMismatchError as error:
+            self._started = False
+            limit = Deadline(CLEANUP_SECONDS, self.client.clock)
+            try:
+                retry(limit, lambda: self.client.delete(self.request.ref, limit, uid=str(created["metadata"]["uid"])))
+            except (GoneError, ConflictError):
+                raise error from None
+            except SandboxError:
+                error.leftover = str(self.request.ref)
+            raise
 
     def _bring_up(self, body: Body, verification: Verification) -> Body:
         """Have it run, on the disks that it had."""

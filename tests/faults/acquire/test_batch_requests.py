@@ -118,7 +118,8 @@ def test_keep_says_which_could_be_had_and_leaves_no_other(
     assert [outcome.name for outcome in error.outcomes] == ["build-0", "build-1", "build-2"]
     assert all((outcome.acquired is None) != (outcome.error is None) for outcome in error.outcomes)
     assert cluster.claims() == kept
-    assert len(kept) == 1
+    # A Sandbox is read twice for each of them, so the second read may be any one's first.
+    assert len(kept) in ((0, 1) if request_kind == GET_SANDBOX else (1,))
     assert "cancelled" not in {outcome.error.reason for outcome in error.outcomes if outcome.error}
 
 

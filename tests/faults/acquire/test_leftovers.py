@@ -27,7 +27,7 @@ from ..fake.agent import PRIVILEGED
 from ..fake.cluster import FakeCluster
 from ..fake.controller import NAMESPACE
 from ..fake.plan import Fault, How, status
-from ..traffic import CREATE, DELETE, GET_CLAIM, GET_POD
+from ..traffic import CREATE, DELETE, GET_CLAIM, GET_POD, GET_SANDBOX, WATCH
 
 if t.TYPE_CHECKING:
     from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
@@ -93,7 +93,7 @@ def test_claim_of_somebody_else_under_the_name_is_never_deleted(cluster: FakeClu
 def test_claim_that_somebody_replaces_while_we_wait_is_not_followed(cluster: FakeCluster, client: Client) -> None:
     cluster.controller.ready = None
     key = cluster.key("sandboxclaims", "build-1")
-    cluster.plan.add(status(410), nth=2)
+    cluster.plan.add(status(410), WATCH)
     cluster.store.before_read(key, lambda: cluster.store.replace(key, {"spec": {}}))
     assert failure_of(client, cluster, name="build-1").__class__ is GoneError
     assert cluster.claims() == ["build-1"]
@@ -252,7 +252,7 @@ def test_cleanup_that_finds_no_server_ends_and_names_the_leftover(cluster: FakeC
 def test_check_mode_asks_the_server_and_makes_nothing(cluster: FakeCluster, client: Client) -> None:
     _ref, standing = would_acquire(client, cluster.request(name="build-1"))
     assert standing is None
-    assert cluster.plan.received() == [CREATE]
+    assert cluster.plan.received() == [GET_SANDBOX, CREATE]
     assert cluster.claims() == []
 
 

@@ -27,6 +27,7 @@ from .egress_label import own_policy
 from .request import Acquired, AcquireRequest, Verdict
 from .sources import Path, path_for
 from .staleness import refuse_stale
+from .unique_name import check_name_unused, name_in_use
 from .wait_for_template import until_template
 
 #: The most that the privilege probe may take: it reads one pseudo-file over a path that is up.
@@ -51,7 +52,7 @@ def acquire(client: Client, request: AcquireRequest) -> Acquired:
 
     Raises:
         AcquireError: with a reason; see its class.
-        ClaimMismatchError: another one has the name; nothing was changed.
+        ClaimMismatchError: another claim, Sandbox or workspace has the name; it was not changed.
         StaleError: it is older than its template, and that is refused.
         PrivilegeError: the pod has a capability, or can gain one.
         BoundaryError: the pod reaches, or is reached by, more than was asked for.
@@ -78,6 +79,7 @@ class Acquire:
         verification: proves the boundary; others may share it.
         watch: a watch that follows the claims of one batch, or None for a watch of its own.
         turn: entered while requests are made, and left while the controller is waited for.
+        names_in_use: what a batch has listed of the other kind, by name, or None to read before creating.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Acquire:
         verification: Verification,
         watch: SharedWatch | None = None,
         turn: contextlib.AbstractContextManager[object] | None = None,
+        names_in_use: t.Mapping[str, Body] | None = None,
     ) -> None:
         self.client = client
         self.request = request
@@ -97,6 +100,7 @@ class Acquire:
         self.verification = verification
         self.watch = watch
         self.turn = turn or contextlib.nullcontext()
+        self.names_in_use = names_in_use
         self.owned = self._nothing_yet()
         self.timings: dict[str, float] = {}
         self._pod_labels = request.pod_labels
@@ -108,9 +112,10 @@ class Acquire:
         self._stage_began = self.deadline.elapsed()
         try:
             with self.turn:
+                self._check_name()
                 self._prove_planned()
                 self._expect_states()
-                body = self.owned.create(self.deadline)
+                body = self._create()
             self.verification.begin()
             self._stage_ended("claim")
             body, sandbox = self._wait_until_bound(body)
@@ -133,6 +138,22 @@ class Acquire:
 
     def _nothing_yet(self) -> OwnedObject:
         return OwnedObject(self.client, self.path, batch=self.watch.batch if self.watch else None)
+
+    def _check_name(self) -> None:
+        """Check that no object of the other kind has the name; a fresh one is unique."""
+        ref = self.path.ref
+        if self.request.name is None:
+            return
+        if self.names_in_use is None:
+            check_name_unused(self.client, ref, self.deadline)
+        elif ref.name in self.names_in_use:
+            raise name_in_use(ref, self.names_in_use[ref.name])
+
+    def _create(self) -> Body:
+        body = self.owned.create(self.deadline)
+        if self.owned.created and self.request.name is not None:
+            check_name_unused(self.client, self.path.ref, self.deadline)
+        return body
 
     def _wait_until_bound(self, body: Body) -> tuple[Body, str]:
         latest = body
@@ -263,6 +284,8 @@ def would_acquire(client: Client, request: AcquireRequest) -> tuple[ObjectRef, B
     deadline = Deadline(request.ready_timeout, client.clock)
     path = path_for(client, request, deadline)
     try:
+        if request.name is not None:
+            check_name_unused(client, path.ref, deadline)
         planned = path.planned_pod()
         if planned is not None:
             with Verification(client, request, deadline) as verification:
