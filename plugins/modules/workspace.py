@@ -73,6 +73,21 @@ options:
     description:
       - Labels of its pod.
     type: dict
+  runtime_class:
+    description:
+      - The RuntimeClass of its pod; that of the template when not given. A name that does not exist is refused before
+        anything is created, where the caller may read C(runtimeclasses).
+      - Another one than that of an existing workspace is a V(mismatch), unless O(refresh) is on.
+    type: str
+  carry_over:
+    description:
+      - Whether O(pod_labels), O(runtime_class), O(egress) and O(ingress) of earlier tasks stay in force when this task
+        does not repeat them. They are recorded on the Sandbox (annotation C(sandbox.namzu.ai/opened-with)), carried
+        over by O(refresh), and verified at each start. An O(ingress=unverified) is never recorded.
+      - With V(false) only the options of this task count, and O(refresh) removes the labels and the runtime class that
+        it does not name.
+    type: bool
+    default: true
   ttl:
     description:
       - With O(state=running), how long the pod runs unless another task extends it, in seconds or as V(90s), V(15m),

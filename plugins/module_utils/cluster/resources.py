@@ -100,6 +100,7 @@ VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 #: What decides about a pod's network. Which versions of the administrators' policies a cluster serves is asked of it.
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces")
 NODE = Kind("", "v1", "Node", "nodes")
+RUNTIME_CLASS = Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses")
 SERVICE = Kind("", "v1", "Service", "services")
 NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 ADMIN_GROUP = "policy.networking.k8s.io"

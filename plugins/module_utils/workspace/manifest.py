@@ -31,6 +31,7 @@ from ..lifecycle.timestamps import timestamp
 from .errors import WorkspaceMismatchError
 from .fencing import RUNNING, SUSPENDED, mode_of
 from .names import CREATE_ID_ANNOTATION, HOLDER_EPOCH_ANNOTATION, TEMPLATE_HASH_ANNOTATION
+from .opened_with import dropped_labels, readable, record_of
 from .request import WorkspaceRequest
 
 #: Ready reasons of a Sandbox whose pod has ended and is not started again by itself.
@@ -45,6 +46,7 @@ def workspace_body(
         WORKSPACE_ID_ANNOTATION: request.workspace_id,
         CREATE_ID_ANNOTATION: create_id,
         TEMPLATE_HASH_ANNOTATION: template_hash(template),
+        **record_of(request),
     }
     if request.holder_epoch is not None:
         annotations[HOLDER_EPOCH_ANNOTATION] = str(request.holder_epoch)
@@ -98,14 +100,25 @@ def drift(body: Body, template: direct.Template) -> list[str]:
         return []
     wanted = {"podTemplate": template.pod_template, "volumeClaimTemplates": template.volume_claim_templates}
     fields = staleness.drift(body["spec"], {**wanted, "service": True})
-    found = [field for field in fields if field.startswith("podTemplate")]
+    # A runtime class that a task asked for is not the template's.
+    asked = {"podTemplate.spec.runtimeClassName"} if readable(body).runtime_class else set()
+    found = [field for field in fields if field.startswith("podTemplate") and field not in asked]
     known = annotation(body, TEMPLATE_HASH_ANNOTATION) is not None
     return found or (["podTemplate.metadata"] if known else [])
 
 
 def lags(body: Body, request: WorkspaceRequest, template: direct.Template) -> bool:
     """Whether a refresh would change the workspace's pod template."""
-    return bool(drift(body, template)) or any(_pod_label_differences(body, request, template))
+    own = template.pod_template["spec"].get("runtimeClassName")
+    differs = runtime_class_of(body) != (request.runtime_class or own) or any(
+        _pod_label_differences(body, request, template)
+    )
+    return bool(drift(body, template) or differs or dropped_labels(body, request))
+
+
+def runtime_class_of(body: Body) -> str | None:
+    """The RuntimeClass that the workspace's pod is started with."""
+    return ((body["spec"].get("podTemplate") or {}).get("spec") or {}).get("runtimeClassName")
 
 
 def _pod_label_differences(body: Body, request: WorkspaceRequest, template: direct.Template) -> t.Iterator[str]:
@@ -155,6 +168,8 @@ def _differences(body: Body, request: WorkspaceRequest, template: direct.Templat
     if not request.refresh:
         if template_of(body) != template.name:
             yield f"its template is {template_of(body)}, not {template.name}"
+        if request.runtime_class is not None and runtime_class_of(body) != request.runtime_class:
+            yield f"its runtime class is {runtime_class_of(body)}, not {request.runtime_class}"
         yield from _pod_label_differences(body, request, template)
     wanted_disks = {**spec, "volumeClaimTemplates": template.volume_claim_templates}
     if "volumeClaimTemplates" in staleness.drift(spec, wanted_disks):

@@ -26,6 +26,9 @@ HOLDER_EPOCH_ANNOTATION = "sandbox.namzu.ai/holder-epoch"
 #: What its pod template was when it was written, so that an edit of the template shows.
 TEMPLATE_HASH_ANNOTATION = "sandbox.namzu.ai/pod-template-hash"
 
+#: The pod labels, runtime class and boundary that tasks asked for, as JSON.
+OPENED_WITH_ANNOTATION = "sandbox.namzu.ai/opened-with"
+
 #: The uids of its disks. The controller (agent-sandbox v0.5.6, measured) makes a new, empty claim where one is
 #: gone, under the same name, so the name alone does not tell.
 DISKS_ANNOTATION = "sandbox.namzu.ai/disks"

@@ -18,6 +18,7 @@ from ..lifecycle.acquire.create import LATE_POST_SECONDS
 from ..lifecycle.acquire.unique_name import check_name_unused
 from ..lifecycle.errors import AcquireError, ClaimMismatchError
 from ..lifecycle.observed.diagnosis import DIAGNOSIS_SECONDS, explain
+from ..lifecycle.observed.prerequisites import check_runtime_class
 from ..lifecycle.verification.verify import Verification
 from .disks import Disk, read_disks, record, refuse_diskless, refuse_lost, refuse_unbound
 from .errors import WorkspaceError
@@ -36,7 +37,8 @@ from .manifest import (
     template_of,
     workspace_body,
 )
-from .names import CREATE_ID_ANNOTATION, DISKS_ANNOTATION
+from .names import CREATE_ID_ANNOTATION, DISKS_ANNOTATION, OPENED_WITH_ANNOTATION
+from .opened_with import carried_over, record_of
 from .request import Opened, Origin, SuspendRequest, WorkspaceRequest
 from .start import Proof, WorkspaceStart
 from .suspend import not_found, standing, suspend_workspace, to_suspended, to_template
@@ -113,10 +115,11 @@ class Opening:
         Raises:
             WorkspaceError: it cannot become what was asked for.
         """
+        if self.request.runtime_class is not None:
+            check_runtime_class(self.client, self.request.runtime_class, self.deadline)
         body = self.fence.read(self.deadline)
         if body is not None:
-            self._check(body)
-            return body
+            return self._checked(body)
         if self.request.template is None:
             raise not_found(self.request.ref, self.request.workspace_id)
         check_name_unused(self.client, self.request.ref, self.deadline)
@@ -138,17 +141,17 @@ class Opening:
             self.fence.change(body, self._wanted, self.deadline, dry_run=True)
         return body, "recovered" if has_ended(body) else "resumed", True
 
-    def _check(self, body: Body) -> None:
-        """Whose it is, and what, before anything is changed."""
-        request = self.request
-        refuse_stranger(body, request.ref, request.workspace_id)
+    def _checked(self, body: Body) -> Body:
+        """Whose it is, and what, before anything is changed; what it was opened with completes the request."""
+        refuse_stranger(body, self.request.ref, self.request.workspace_id)
         self.fence.refuse(body)
+        self.request = request = carried_over(self.request, body)
         name = request.template or template_of(body)
         if self.template is None and name is not None:
             self.template = self._read_template(name)
         refuse_other(body, request.ref, request, self.template)
         if self.template is None or request.on_stale == "ignore":
-            return
+            return body
         self.stale = tuple(drift(body, self.template))
         if self.stale and request.on_stale == "refuse" and not request.refresh:
             refuse_mismatch(
@@ -157,6 +160,7 @@ class Opening:
                 "refresh: true takes the template as it is now, and restarts the pod on its disk. on_stale: report "
                 "goes on with the older one.",
             )
+        return body
 
     def _read_template(self, name: str) -> direct.Template | None:
         ref = TEMPLATE.ref(self.request.namespace, name)
@@ -204,8 +208,7 @@ class Opening:
             self.origin, self.changed = "created", True
             return standing
         self._started = False
-        self._check(standing)
-        return self._bring_up(standing, verification)
+        return self._bring_up(self._checked(standing), verification)
 
     def _check_name_again(self, created: Body) -> None:
         """Delete what this call has created when a claim got its name at the same time; its disks are still empty."""
@@ -309,11 +312,13 @@ class Opening:
         refuse_unbound(self.request.ref, disks, error)
 
     def _remember(self, body: Body, disks: t.Sequence[Disk]) -> Body:
-        """Write down which disks it has, once."""
-        known = record(disks)
+        """Record which disks it has, once, and what it was opened with."""
+        known, asked = record(disks), record_of(self.request)
 
         def decide(latest: Body) -> Change:
-            return Change(annotations={} if annotation(latest, DISKS_ANNOTATION) else known)
+            missing = {} if annotation(latest, DISKS_ANNOTATION) else known
+            same = annotation(latest, OPENED_WITH_ANNOTATION) == asked[OPENED_WITH_ANNOTATION]
+            return Change(annotations={**missing, **({} if same else asked)})
 
         body, changed = self.fence.change(body, decide, self.deadline)
         self.changed = self.changed or changed

@@ -48,6 +48,9 @@ class WorkspaceRequest:
         ttl: seconds (at least 10) after which the controller stops the pod by itself, the disk stays; None for never.
         labels: labels of its Sandbox.
         pod_labels: labels of its pod.
+        runtime_class: the RuntimeClass of its pod, or None for the template's.
+        carry_over: whether pod labels, runtime class, egress and ingress that an earlier call asked for stay in force
+            when this one does not repeat them. With False only this request counts, and a refresh removes the rest.
         ready_timeout: seconds for everything (at least 1).
         agent_port, agent_address, egress, ingress, network_probe: as for ``AcquireRequest``.
     """
@@ -62,6 +65,8 @@ class WorkspaceRequest:
     ttl: float | None = None
     labels: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     pod_labels: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    runtime_class: str | None = None
+    carry_over: bool = True
     ready_timeout: float = DEFAULT_READY_TIMEOUT
     agent_port: int = DEFAULT_AGENT_PORT
     agent_address: AddressMode = "service"
@@ -88,6 +93,7 @@ class WorkspaceRequest:
         return AcquireRequest(
             namespace=self.namespace,
             template=template,
+            runtime_class=self.runtime_class,
             name=ref.name,
             labels=self.labels,
             pod_labels=self.pod_labels,

@@ -19,6 +19,7 @@ from .fencing import SUSPENDED, Change, Fence, mode_of, stored_epoch
 from .flush import flush, quiesce, running_guest
 from .manifest import lags, refuse_mismatch, refuse_other, refuse_stranger, template_hash, template_of
 from .names import TEMPLATE_HASH_ANNOTATION
+from .opened_with import carried_over, record_of
 from .request import Suspended, SuspendRequest, WorkspaceRequest
 
 
@@ -150,6 +151,7 @@ def refresh_suspended(client: Client, request: WorkspaceRequest, *, dry_run: boo
     deadline = Deadline(request.ready_timeout, client.clock)
     fence = Fence(client, request.ref, request.holder_epoch)
     body = standing(fence, request.workspace_id, deadline)
+    request = carried_over(request, body)
     name = request.template or template_of(body)
     if name is None:
         refuse_mismatch(request.ref, ["it does not say of which template it is"], "Name the template.")
@@ -167,4 +169,5 @@ def refresh_suspended(client: Client, request: WorkspaceRequest, *, dry_run: boo
 def to_template(request: WorkspaceRequest, template: direct.Template) -> Change:
     """The template's pod template instead of the workspace's, whole."""
     whole = direct.pod_template(template, request.acquire(template.name, request.ref))
-    return Change(spec={"podTemplate": whole}, annotations={TEMPLATE_HASH_ANNOTATION: template_hash(template)})
+    annotations = {TEMPLATE_HASH_ANNOTATION: template_hash(template), **record_of(request)}
+    return Change(spec={"podTemplate": whole}, annotations=annotations)

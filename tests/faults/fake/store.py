@@ -24,6 +24,7 @@ KINDS = {
     "ciliumnetworkpolicies": "CiliumNetworkPolicy",
     "ciliumclusterwidenetworkpolicies": "CiliumClusterwideNetworkPolicy",
     "namespaces": "Namespace",
+    "runtimeclasses": "RuntimeClass",
     "nodes": "Node",
     "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
     "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBinding",

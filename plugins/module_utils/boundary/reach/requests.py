@@ -124,6 +124,20 @@ class Request:
             t.cast("str", kind), tuple(_block(item) for item in _listed(body, "except_cidrs")), hosts, _dns(body)
         )
 
+    def as_dict(self) -> dict[str, t.Any]:
+        """The request as plain data, from which ``of`` makes it again."""
+        dns = {"namespace": self.dns.namespace, "labels": dict(self.dns.labels), "addresses": list(self.dns.addresses)}
+        hosts = [
+            {"host": rule.pattern, "ports": [f"{number}/{protocol}" for protocol, number in rule.ports]}
+            for rule in self.hosts
+        ]
+        return {
+            "kind": self.kind,
+            **({"except_cidrs": list(self.except_cidrs)} if self.except_cidrs else {}),
+            **({"hosts": hosts} if hosts else {}),
+            "dns": dns,
+        }
+
     def region(self) -> Region:
         """Everything that the request allows."""
         return list(_region(self))

@@ -83,6 +83,7 @@ class AcquireRequest:
         if self.name is not None:
             check_name("name", self.name)
         check_labels("labels", self.labels)
+        check_labels("pod_labels", self.pod_labels)
         check_port("agent.port", self.agent_port)
         check_choice("agent.address", self.agent_address, t.get_args(AddressMode))
         check_choice("on_stale", self.on_stale, t.get_args(OnStale))

@@ -15,6 +15,7 @@ from ...errors import InputError, SandboxError
 from ..names import fresh_name
 from ..observed import status
 from ..observed.diagnosis import explain
+from ..observed.prerequisites import check_runtime_class
 from . import claim as claims
 from . import direct, staleness
 from .manifest import Making
@@ -129,7 +130,8 @@ def paths_for(client: Client, requests: t.Sequence[AcquireRequest], deadline: De
     """The ways of several requests that differ in their names only; a template is read once for all.
 
     Raises:
-        InputError: a pod label would take the template's own away, by which policies select the pod.
+        InputError: a pod label would replace the template's own, by which policies select the pod; or the runtime class
+            does not exist.
         AcquireError, GoneError, ApiError: the template cannot be read, or there is none.
         TemplateError: it has no pod template.
     """
@@ -141,6 +143,8 @@ def paths_for(client: Client, requests: t.Sequence[AcquireRequest], deadline: De
             f"pod_labels has {TEMPLATE_LABEL}, by which policies select the pods of a template: it is {template} here.",
             next_step="Leave it out.",
         )
+    if requests[0].runtime_class is not None:
+        check_runtime_class(client, requests[0].runtime_class, deadline)
     try:
         read = direct.read_template(client, namespace, template, deadline)
     except SandboxError as error:

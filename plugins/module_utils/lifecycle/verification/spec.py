@@ -72,6 +72,12 @@ class EgressBoundary:
             own["profile"] = Profile.of(own["profile"])
         return cls(Request.of(given), **own)
 
+    def as_dict(self) -> dict[str, t.Any]:
+        """The boundary as plain data, from which ``of`` makes it again."""
+        profile = None if self.profile is None else {"key": self.profile.key, "value": self.profile.value}
+        own = {"engine": self.engine, "name": self.name, "profile": profile, "verify": self.verify}
+        return {**self.request.as_dict(), **{key: item for key, item in own.items() if item is not None}}
+
     @property
     def pod_labels(self) -> dict[str, str]:
         """The labels that the pod needs for it."""
@@ -109,6 +115,10 @@ class IngressBoundary:
     def peers(self) -> list[dict[str, t.Any]] | None:
         """``allow_from`` as plain data."""
         return None if self.allow_from is None else [dict(peer) for peer in self.allow_from]
+
+    def as_dict(self) -> dict[str, t.Any]:
+        """The boundary as plain data, from which ``of`` makes it again."""
+        return {"allow_from": self.peers, "engine": self.engine}
 
     @classmethod
     def of(cls, value: object) -> IngressBoundary | Unverified:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 import pytest
@@ -134,3 +135,26 @@ def test_policy_is_called_and_selects_by_template_and_profile() -> None:
 def test_hash_of_a_name_is_the_controllers() -> None:
     # Seen on a pod of agent-sandbox v0.5.6.
     assert name_hash("python-wss9m") == "9868f62f"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "no_network",
+        {"kind": "public_internet", "except_cidrs": ["8.8.8.0/24"]},
+        {"kind": "deny_all", "dns": {"namespace": "dns", "labels": {"app": "dns"}, "addresses": ["169.254.20.10/32"]}},
+        {"kind": "hosts", "hosts": ["*.example.com", {"host": "a.org", "ports": [80, "53/UDP"]}], "engine": "cilium"},
+        {"kind": "no_network", "name": "closed", "profile": "web", "verify": "named_object"},
+    ],
+    ids=str,
+)
+def test_plain_data_makes_the_same_boundary(value: t.Any) -> None:
+    boundary = EgressBoundary.of(value)
+    assert EgressBoundary.of(json.loads(json.dumps(boundary.as_dict()))) == boundary
+
+
+@pytest.mark.parametrize("value", [None, {"allow_from": []}, {"allow_from": [{"podSelector": {}}], "engine": "core"}])
+def test_plain_data_makes_the_same_ingress(value: t.Any) -> None:
+    boundary = IngressBoundary.of(value)
+    assert isinstance(boundary, IngressBoundary)
+    assert IngressBoundary.of(json.loads(json.dumps(boundary.as_dict()))) == boundary

@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Objects of the cluster that a request names: whether they exist, where the caller may read them.
+
+They are not namespaced, and role ``claimant`` grants no rule for them. Without the right to read one nothing is known,
+and nothing is refused.
+"""
+
+from __future__ import annotations
+
+from ...cluster.client import Client
+from ...cluster.reads import read
+from ...cluster.resources import NAMESPACE, RUNTIME_CLASS, ObjectRef
+from ...deadline import Deadline
+from ...errors import CredentialError, GoneError, InputError, NotServedError
+
+
+def check_runtime_class(client: Client, name: str, deadline: Deadline) -> None:
+    """Refuse a RuntimeClass that does not exist: its pods would never be admitted (Kubernetes, admission RuntimeClass).
+
+    Raises:
+        InputError: it does not exist.
+        ApiError, ApiUnreachableError: it cannot be read for another reason than missing rights.
+    """
+    ref = RUNTIME_CLASS.ref("", name)
+    if not _may_exist(client, ref, deadline):
+        raise InputError(
+            f"runtime_class is {name!r}: {ref} does not exist.",
+            object=str(ref),
+            next_step="Use a name that kubectl get runtimeclasses lists, or omit runtime_class.",
+        )
+
+
+def check_namespace(client: Client, name: str, deadline: Deadline) -> None:
+    """Refuse a namespace that does not exist.
+
+    Raises:
+        InputError: it does not exist.
+        ApiError, ApiUnreachableError: it cannot be read for another reason than missing rights.
+    """
+    ref = NAMESPACE.ref("", name)
+    if not _may_exist(client, ref, deadline):
+        raise InputError(
+            f"namespace is {name!r}: {ref} does not exist.",
+            object=str(ref),
+            next_step="Correct namespace, or the kubeconfig and context that lead to the cluster.",
+        )
+
+
+def _may_exist(client: Client, ref: ObjectRef, deadline: Deadline) -> bool:
+    """Whether an object exists, or its existence is not known."""
+    try:
+        read(client, ref, deadline)
+    except (CredentialError, NotServedError):
+        return True
+    except GoneError:
+        return False
+    return True
