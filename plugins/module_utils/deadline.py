@@ -13,6 +13,15 @@ import typing as t
 #: Seconds for removing what a failed operation created; the deadline of the operation has often passed by then.
 CLEANUP_SECONDS = 10.0
 
+#: The usual waits between attempts, in seconds.
+FIRST_WAIT_SECONDS = 0.05
+LONGEST_WAIT_SECONDS = 2.0
+
+#: The longest wait between two looks at an object that is being deleted or stopped.
+LONGEST_LOOK_SECONDS = 0.5
+
+Found = t.TypeVar("Found")
+
 
 class Clock(t.Protocol):
     """Where the core reads the time and waits."""
@@ -132,3 +141,66 @@ class Deadline:
             self.cancellation.wait(length)
         else:
             self.clock.sleep(length)
+
+    def child(self, seconds: float) -> Deadline:
+        """A deadline of ``seconds`` (0 or more) from now; it never outlasts this one, and is cancelled with it."""
+        return Deadline(self.at_most(seconds), self.clock, cancellation=self.cancellation)
+
+
+class Backoff:
+    """The waits between the attempts of one operation: short first, as most failures are, then doubling up to a cap.
+
+    Attributes:
+        attempts: how many waits there were since the start or the last ``reset``.
+    """
+
+    def __init__(self, first: float = FIRST_WAIT_SECONDS, longest: float = LONGEST_WAIT_SECONDS) -> None:
+        """``first`` and ``longest`` in seconds, above 0; equal ones make every wait the same."""
+        self._first = first
+        self._longest = longest
+        self.attempts = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long the next wait is."""
+        return min(self._longest, self._first * 2.0 ** min(self.attempts, 32))
+
+    def reset(self) -> None:
+        """Begin again with the first wait."""
+        self.attempts = 0
+
+    def wait(self, deadline: Deadline, *, at_least: float = 0.0) -> bool:
+        """Wait before another attempt.
+
+        Args:
+            deadline: the operation's.
+            at_least: seconds that the other side asked for; they may only lengthen the wait.
+
+        Returns:
+            False when no other attempt may follow: at once when the deadline would pass during the wait, and as soon
+            as the operation is cancelled.
+        """
+        seconds = max(self.seconds, at_least)
+        if seconds >= deadline.remaining():
+            return False
+        deadline.sleep(seconds)
+        self.attempts += 1
+        return not deadline.cancelled
+
+
+def poll(deadline: Deadline, look: t.Callable[[], Found | None], backoff: Backoff | None = None) -> Found | None:
+    """Look again and again, at least once, until there is something.
+
+    Args:
+        deadline: when to stop; it bounds the waits, and ``look`` bounds itself by it.
+        look: returns None while there is nothing yet; what it raises ends the polling.
+        backoff: the waits between two looks; the usual ones without it.
+
+    Returns:
+        What ``look`` found, or None when the deadline leaves no time for another look.
+    """
+    waits = backoff or Backoff()
+    while (found := look()) is None:
+        if not waits.wait(deadline):
+            return None
+    return found

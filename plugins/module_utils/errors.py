@@ -26,6 +26,18 @@ class SandboxError(Exception):
     retryable: bool = False
     leftover: str | None = None
 
+    def __reduce__(self) -> tuple[t.Any, ...]:
+        # The usual one calls the class with ``args`` alone, which lack what a subclass requires by keyword.
+        return _restored, (type(self), self.args, dict(self.__dict__))
+
+    def replace(self, **changes: t.Any) -> t.Self:
+        """A copy in which some attributes differ, such as ``message`` or ``next_step``; an error is never changed.
+
+        The copy has no traceback, cause or context of its own.
+        """
+        state = {**self.__dict__, **changes}
+        return t.cast("t.Self", _restored(type(self), (state["message"],), state))
+
     def __init__(
         self,
         message: str,
@@ -51,6 +63,12 @@ class SandboxError(Exception):
         """The error as plain data: ``reason``, ``retryable``, ``object``, ``leftover`` and what a subclass adds."""
         leftover = {"leftover": self.leftover} if self.leftover is not None else {}
         return {"reason": self.reason, "retryable": self.retryable, "object": self.object, **leftover}
+
+
+def _restored(kind: type[SandboxError], args: tuple[t.Any, ...], state: dict[str, t.Any]) -> SandboxError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class InputError(SandboxError):

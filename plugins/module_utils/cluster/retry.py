@@ -6,49 +6,36 @@ from __future__ import annotations
 
 import typing as t
 
-from ..deadline import Deadline
+from ..deadline import Backoff, Deadline
 from ..errors import ApiUnreachableError, SandboxError, UnavailableError
-
-#: Waits between attempts in seconds: short first, as most blips are, then doubling up to the cap.
-FIRST_WAIT = 0.05
-LONGEST_WAIT = 2.0
 
 Result = t.TypeVar("Result")
 
 
-def pause(attempt: int) -> float:
-    """Seconds between two attempts, counted from 0."""
-    return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt, 16))
+def may_pass(error: Exception) -> bool:
+    """Whether the same request may succeed when it is repeated.
 
-
-def wait_before_retry(error: Exception, attempt: int) -> float | None:
-    """Seconds to wait before a request is repeated, or None when repeating it makes no sense.
-
-    Connections that failed, requests that ran into their bound, 429 and 5xx are worth another attempt; every other
-    answer, and a server whose certificate is not trusted, is a decision. A ``Retry-After`` may only lengthen the wait.
+    True for connections that failed, requests that ran into their bound, 429 and 5xx. Every other answer, and a
+    server whose certificate is not trusted, is a decision.
     """
-    if not isinstance(error, (ApiUnreachableError, UnavailableError)) or not error.retryable:
-        return None
-    return max(pause(attempt), getattr(error, "retry_after", None) or 0.0)
+    return isinstance(error, (ApiUnreachableError, UnavailableError)) and error.retryable
 
 
-def wait_or_raise(deadline: Deadline, error: SandboxError, attempt: int) -> None:
-    """Wait before a request is repeated.
+def wait_or_raise(deadline: Deadline, error: SandboxError, backoff: Backoff) -> None:
+    """Wait before a request is repeated; a ``Retry-After`` of the server may only lengthen the wait.
 
     Raises:
-        The error itself, when repeating makes no sense, the deadline would pass while waiting (then it says how often
-        it was tried), or it is cancelled.
+        SandboxError: the error itself, when repeating makes no sense, the deadline would pass while waiting (then its
+            text says how often the request was sent), or the operation is cancelled.
     """
-    wait = wait_before_retry(error, attempt)
-    if wait is None:
+    if not may_pass(error):
         raise error
-    if wait >= deadline.remaining():
-        if attempt:
-            error.message += f" It was tried {attempt + 1} times in {round(deadline.elapsed(), 2):g} s."
-        raise error
-    deadline.sleep(wait)
-    if deadline.cancelled:
-        raise error
+    if backoff.wait(deadline, at_least=getattr(error, "retry_after", None) or 0.0):
+        return
+    if backoff.attempts and not deadline.cancelled:
+        tries = f"It was tried {backoff.attempts + 1} times in {round(deadline.elapsed(), 2):g} s."
+        raise error.replace(message=f"{error.message} {tries}") from None
+    raise error
 
 
 def retry(deadline: Deadline, call: t.Callable[[], Result]) -> Result:
@@ -57,12 +44,11 @@ def retry(deadline: Deadline, call: t.Callable[[], Result]) -> Result:
     Only for requests that may be repeated (reads, deletes, patches of absolute values).
 
     Raises:
-        The last failure.
+        SandboxError: the last failure.
     """
-    attempt = 0
+    backoff = Backoff()
     while True:
         try:
             return call()
         except (ApiUnreachableError, UnavailableError) as error:
-            wait_or_raise(deadline, error, attempt)
-            attempt += 1
+            wait_or_raise(deadline, error, backoff)

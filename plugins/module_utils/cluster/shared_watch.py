@@ -8,11 +8,11 @@ import threading
 import typing as t
 import uuid
 
-from ..deadline import SYSTEM_CLOCK, Deadline
+from ..deadline import LONGEST_WAIT_SECONDS, SYSTEM_CLOCK, Backoff, Deadline
 from ..errors import ApiUnreachableError, GoneError, SandboxError
 from .client import Client
 from .resources import BATCH_LABEL, Body, Kind, ObjectRef
-from .retry import LONGEST_WAIT, pause, wait_before_retry
+from .retry import may_pass
 from .watch import deleted
 
 
@@ -93,16 +93,17 @@ class SharedWatch:
         return None
 
     def _run(self) -> None:
-        attempt = 0
+        backoff = Backoff()
         while not self._over():
             began = self._deadline.elapsed()
             failure = self._watched()
-            attempt = 0 if self._deadline.elapsed() - began > LONGEST_WAIT else attempt
-            wait = pause(attempt) if failure is None else wait_before_retry(failure, attempt)
-            if wait is None or (failure is not None and wait >= self._deadline.remaining()):
+            if self._deadline.elapsed() - began > LONGEST_WAIT_SECONDS:
+                backoff.reset()
+            seconds = max(backoff.seconds, getattr(failure, "retry_after", None) or 0.0)
+            if failure is not None and (not may_pass(failure) or seconds >= self._deadline.remaining()):
                 break
-            self._rest(wait)
-            attempt += 1
+            self._rest(seconds)
+            backoff.attempts += 1
         self._end()
 
     def _over(self) -> bool:

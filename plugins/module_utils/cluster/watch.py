@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ..deadline import Deadline
+from ..deadline import LONGEST_WAIT_SECONDS, Backoff, Deadline
 from ..errors import ApiUnreachableError, GoneError, SandboxError, UnavailableError
 from .client import Client
 from .reads import read
 from .resources import Body, ObjectRef
-from .retry import LONGEST_WAIT, pause, wait_or_raise
+from .retry import wait_or_raise
 
 #: Seconds before the deadline in which no read is begun any more: that it was not answered would say nothing.
 LAST_MOMENT = 0.1
@@ -34,7 +34,7 @@ def follow(client: Client, ref: ObjectRef, deadline: Deadline, known: Body | Non
         CredentialError and others that repeating does not help.
         ApiUnreachableError, UnavailableError: the last failure, when the deadline passed while it was still met.
     """
-    attempt = 0
+    backoff = Backoff()
     uid: str | None = None
     while not deadline.expired:
         start = known or read(client, ref, deadline)
@@ -46,21 +46,21 @@ def follow(client: Client, ref: ObjectRef, deadline: Deadline, known: Body | Non
             yield from _watched(client, ref, start, uid, deadline)
         except (ApiUnreachableError, UnavailableError) as error:
             failure = error
-        lasted = deadline.elapsed() - began > LONGEST_WAIT
-        attempt = 0 if lasted else attempt
-        if not _may_go_on(deadline, failure, attempt):
+        if deadline.elapsed() - began > LONGEST_WAIT_SECONDS:
+            backoff.reset()
+        if not _may_go_on(deadline, failure, backoff):
             return
-        attempt += 1
 
 
-def _may_go_on(deadline: Deadline, failure: SandboxError | None, attempt: int) -> bool:
+def _may_go_on(deadline: Deadline, failure: SandboxError | None, backoff: Backoff) -> bool:
     """Wait before the next watch; False when the deadline leaves no time for one, then a failure is raised."""
     if deadline.expired:
         return False
     if failure is None:
-        deadline.sleep(pause(attempt))
+        deadline.sleep(backoff.seconds)
+        backoff.attempts += 1
     else:
-        wait_or_raise(deadline, failure, attempt)
+        wait_or_raise(deadline, failure, backoff)
     if deadline.remaining() > LAST_MOMENT:
         return True
     if failure is not None:

@@ -9,8 +9,8 @@ import dataclasses
 from ..cluster.client import Client
 from ..cluster.reads import read
 from ..cluster.resources import POD, VOLUME_CLAIM, Body, ObjectRef
-from ..cluster.retry import LONGEST_WAIT, pause, wait_or_raise
-from ..deadline import Deadline
+from ..cluster.retry import wait_or_raise
+from ..deadline import LONGEST_LOOK_SECONDS, Backoff, Deadline
 from ..errors import ApiUnreachableError, ConflictError, GoneError, InputError, NotServedError, UnavailableError
 from ..lifecycle.release.release import ReleaseTimeoutError
 from .disks import claim_names
@@ -74,7 +74,7 @@ def delete_workspace(client: Client, request: DeleteRequest, *, uid: str | None 
     """
     deadline = Deadline(request.timeout, client.clock)
     fence = Fence(client, request.ref, request.holder_epoch, None, request.resource_version)
-    attempt, body, gone = 0, None, False
+    backoff, body, gone = Backoff(), None, False
     while not gone:
         latest = fence.read(deadline)
         if latest is None or (uid is not None and latest["metadata"]["uid"] != uid):
@@ -83,8 +83,7 @@ def delete_workspace(client: Client, request: DeleteRequest, *, uid: str | None 
         body = latest
         if not body["metadata"].get("deletionTimestamp"):
             fence.refuse(body)
-            gone = dry_run or _delete(client, request.ref, body, attempt, deadline)
-            attempt += 1
+            gone = dry_run or _delete(client, request.ref, body, backoff, deadline)
         else:
             gone = True
     if body is None:
@@ -94,7 +93,7 @@ def delete_workspace(client: Client, request: DeleteRequest, *, uid: str | None 
     return True
 
 
-def _delete(client: Client, ref: ObjectRef, body: Body, attempt: int, deadline: Deadline) -> bool:
+def _delete(client: Client, ref: ObjectRef, body: Body, backoff: Backoff, deadline: Deadline) -> bool:
     """Delete it as it was read; False when it has to be read again, as something was written in between."""
     metadata = body["metadata"]
     try:
@@ -104,12 +103,11 @@ def _delete(client: Client, ref: ObjectRef, body: Body, attempt: int, deadline: 
     except GoneError:
         pass
     except ConflictError:
-        if pause(attempt) >= deadline.remaining():
+        if not backoff.wait(deadline):
             raise
-        deadline.sleep(pause(attempt) if attempt > 2 else 0.0)
         return False
     except (ApiUnreachableError, UnavailableError) as error:
-        wait_or_raise(deadline, error, attempt)
+        wait_or_raise(deadline, error, backoff)
         return False
     return True
 
@@ -120,17 +118,14 @@ def _wait_until_gone(client: Client, ref: ObjectRef, body: Body, deadline: Deadl
     remains += [VOLUME_CLAIM.ref(ref.namespace, name) for name in claim_names(body).values()]
     uid = body["metadata"]["uid"]
     for one in remains:
-        attempt = 0
+        backoff = Backoff(longest=LONGEST_LOOK_SECONDS)
         while _belongs(client, one, uid, deadline):
-            wait = min(pause(attempt), LONGEST_WAIT / 4)
-            if wait >= deadline.remaining():
+            if not backoff.wait(deadline):
                 raise ReleaseTimeoutError(
                     f"{one} still stands {deadline.seconds:g} s after the workspace {ref} was deleted.",
                     object=str(one),
                     next_step="Look at its finalizers and its events; nothing uses it any more.",
                 )
-            deadline.sleep(wait)
-            attempt += 1
 
 
 def _belongs(client: Client, ref: ObjectRef, uid: str, deadline: Deadline) -> bool:

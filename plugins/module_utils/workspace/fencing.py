@@ -16,8 +16,8 @@ import typing as t
 from ..cluster.client import Client
 from ..cluster.reads import read
 from ..cluster.resources import Body, ObjectRef, annotation
-from ..cluster.retry import pause, wait_or_raise
-from ..deadline import Deadline
+from ..cluster.retry import wait_or_raise
+from ..deadline import Backoff, Deadline
 from ..errors import (
     ApiUnreachableError,
     ConflictError,
@@ -177,7 +177,7 @@ class Fence:
             WorkspacePreconditionError, WorkspaceReplacedError: see the classes.
             ApiError, ApiUnreachableError: the last failure, when it is final or the deadline has passed.
         """
-        attempt, unanswered = 0, False
+        backoff, unanswered = Backoff(), False
         while True:
             self.refuse(body)
             operations = self._operations(body, decide(body))
@@ -188,15 +188,14 @@ class Fence:
                 return self.client.json_patch(self.ref, operations, deadline, dry_run=dry_run), True
             except (ConflictError, InvalidError) as error:
                 latest = self._standing(deadline)
-                if _version(latest) == _version(body) or deadline.expired:
+                if _version(latest) == _version(body) or not backoff.wait(deadline):
                     raise error from None  # it was refused for what it is, not for a condition
             except (ApiUnreachableError, UnavailableError) as error:
-                wait_or_raise(deadline, error, attempt)
+                wait_or_raise(deadline, error, backoff)
                 latest, unanswered = self._standing(deadline), True
             except GoneError as error:
                 raise self._replaced("it was deleted") from error
-            deadline.sleep(pause(attempt) if attempt > 2 else 0.0)
-            body, attempt = latest, attempt + 1
+            body = latest
 
     def _standing(self, deadline: Deadline) -> Body:
         body = self.read(deadline)

@@ -15,8 +15,7 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.resources import Body, condition
-from ..cluster.retry import pause
-from ..deadline import Deadline
+from ..deadline import Backoff, Deadline
 from ..lifecycle.acquire import direct
 from ..lifecycle.lease.lease import Lease, read_held
 from ..lifecycle.observed.agent_address import DEFAULT_AGENT_PORT, AddressMode
@@ -92,7 +91,7 @@ class WorkspaceLease(Lease):
             NotSettledError: its guest did not put everything on its disk before the deadline; it runs on.
             SandboxError: what else kept it from being suspended.
         """
-        attempt = 0
+        backoff = Backoff()
         while True:
             try:
                 suspend_workspace(client, self._suspend_request(deadline), uid=self.uid, wait=False)
@@ -101,10 +100,8 @@ class WorkspaceLease(Lease):
             except WorkspacePreconditionError as error:
                 raise self.lost("overtaken", error.message.rstrip(".")) from error
             except NotSettledError as error:
-                if not error.retryable or pause(attempt) >= deadline.remaining():
+                if not error.retryable or not backoff.wait(deadline):
                     raise
-                deadline.sleep(pause(attempt))
-                attempt += 1
             else:
                 return
 

@@ -10,8 +10,8 @@ import uuid
 
 from ..cluster.client import Client
 from ..cluster.resources import TEMPLATE, Body, annotation
-from ..cluster.retry import pause, retry, wait_or_raise
-from ..deadline import CLEANUP_SECONDS, Deadline
+from ..cluster.retry import retry, wait_or_raise
+from ..deadline import CLEANUP_SECONDS, Backoff, Deadline, poll
 from ..errors import ApiUnreachableError, ConflictError, GoneError, NotServedError, SandboxError, UnavailableError
 from ..lifecycle.acquire import direct
 from ..lifecycle.acquire.create import LATE_POST_SECONDS
@@ -180,22 +180,20 @@ class Opening:
     def _create(self, verification: Verification) -> Body:
         """POST it once. After a lost answer its name is read, and a workspace that is there is taken as it is."""
         self._start(None, verification).prove_planned()
-        attempt = 0
+        backoff = Backoff()
         while True:
             self._started = True
             try:
                 standing: Body | None = self.client.create(self.request.ref, self._new_body(), self.deadline)
             except ConflictError:
                 standing = self.fence.read(self.deadline)
-                if standing is None and pause(attempt) >= self.deadline.remaining():
+                if standing is None and not backoff.wait(self.deadline):
                     raise
-                self.deadline.sleep(pause(attempt) if standing is None else 0.0)
             except (ApiUnreachableError, UnavailableError) as error:
-                wait_or_raise(self.deadline, error, attempt)
+                wait_or_raise(self.deadline, error, backoff)
                 standing = self.fence.read(self.deadline)
             if standing is not None:
                 return self._taken(standing, verification)
-            attempt += 1
 
     def _new_body(self) -> Body:
         now = self.client.server_time.now().earliest
@@ -328,12 +326,9 @@ class Opening:
         """Suspend what this call has started; in words, what became of it."""
         limit, late = Deadline(CLEANUP_SECONDS, self.client.clock), Deadline(LATE_POST_SECONDS, self.client.clock)
         try:
-            attempt = 0
-            while (body := self.fence.read(limit)) is None:
-                if late.expired:
-                    return ""  # the POST was never applied
-                late.sleep(pause(attempt))
-                attempt += 1
+            body = poll(late, lambda: self.fence.read(limit))
+            if body is None:
+                return ""  # the POST was never applied
             self.fence.change(body, to_suspended, limit)
         except WorkspaceError as error:
             return f"It was not suspended: {error.message}"

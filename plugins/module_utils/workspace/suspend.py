@@ -7,8 +7,7 @@ from __future__ import annotations
 from ..cluster.client import Client
 from ..cluster.reads import read
 from ..cluster.resources import POD, Body, ObjectRef
-from ..cluster.retry import LONGEST_WAIT, pause
-from ..deadline import Deadline
+from ..deadline import LONGEST_LOOK_SECONDS, Backoff, Deadline
 from ..errors import GoneError
 from ..guest.quiescence import FlushReport, QuiesceReport
 from ..lifecycle.acquire import direct
@@ -118,25 +117,23 @@ def wait_until_stopped(client: Client, ref: ObjectRef, deadline: Deadline) -> No
     Raises:
         WorkspaceSuspendTimeoutError: it still does when the deadline has passed.
     """
-    pod, attempt = POD.ref(ref.namespace, ref.name), 0
+    pod, backoff = POD.ref(ref.namespace, ref.name), Backoff(longest=LONGEST_LOOK_SECONDS)
     while True:
         try:
             body = read(client, pod, deadline)
         except GoneError:
             return
         phase = str((body.get("status") or {}).get("phase"))
-        wait = min(pause(attempt), LONGEST_WAIT / 4)
-        if wait >= deadline.remaining() and phase in FINAL_PHASES:
-            return
-        if wait >= deadline.remaining():
+        if backoff.wait(deadline):
+            continue
+        if phase not in FINAL_PHASES:
             raise WorkspaceSuspendTimeoutError(
                 f"{ref} was told to suspend, and its pod is {phase} still after {deadline.seconds:g} s.",
                 object=str(ref),
                 next_step="It stays suspended and stops when the pod can: look at its node's kubelet, at the pod's "
                 "grace period, and whether the controller runs. The same task again waits on.",
             )
-        deadline.sleep(wait)
-        attempt += 1
+        return
 
 
 def refresh_suspended(client: Client, request: WorkspaceRequest, *, dry_run: bool = False) -> bool:

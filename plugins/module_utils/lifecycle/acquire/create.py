@@ -9,8 +9,8 @@ import uuid
 from ...cluster.client import Client
 from ...cluster.reads import read
 from ...cluster.resources import ACQUIRE_ID_ANNOTATION, Body, annotation
-from ...cluster.retry import FIRST_WAIT, pause, retry, wait_or_raise
-from ...deadline import CLEANUP_SECONDS, Deadline
+from ...cluster.retry import retry, wait_or_raise
+from ...deadline import CLEANUP_SECONDS, Backoff, Deadline
 from ...errors import (
     ApiError,
     ApiUnreachableError,
@@ -56,23 +56,20 @@ class OwnedObject:
             ClaimMismatchError: another object has that name.
             ApiError, ApiUnreachableError: the last failure, when it is final or the deadline would pass.
         """
-        attempt = 0
+        backoff = Backoff()
         while True:
             try:
                 return self._post(deadline)
             except ConflictError:
                 standing = self._standing(deadline)
-                if standing is None:
-                    # Deleted meanwhile, or a conflict of another kind, as when two requests count against one quota.
-                    if pause(attempt) >= deadline.remaining():
-                        raise
-                    deadline.sleep(pause(attempt))
+                # None: deleted meanwhile, or a conflict of another kind, as when two requests count against one quota.
+                if standing is None and not backoff.wait(deadline):
+                    raise
             except (ApiUnreachableError, UnavailableError) as error:
-                wait_or_raise(deadline, error, attempt)
+                wait_or_raise(deadline, error, backoff)
                 standing = self._standing(deadline) if self._unanswered else None
             if standing is not None:
                 return standing
-            attempt += 1
 
     def preview(self, deadline: Deadline) -> Body | None:
         """The matching object that stands under the name, or None when a POST would be taken; nothing is made."""
@@ -135,15 +132,13 @@ class OwnedObject:
 
     def _look_for_late_post(self, deadline: Deadline) -> None:
         late = Deadline(LATE_POST_SECONDS, self._client.clock)
-        wait = FIRST_WAIT
+        backoff = Backoff()
         while True:
             try:
                 made = read(self._client, self.ref, deadline)
             except GoneError:
-                if late.expired:
+                if not backoff.wait(late):
                     return
-                late.sleep(wait)
-                wait *= 2
             except InvalidError:
                 return  # whoever takes a question about a name for a bad request has made nothing under it
             else:

@@ -17,8 +17,8 @@ from ...boundary.world.objects import Pod, World, read_pod
 from ...cluster.client import Client
 from ...cluster.reads import read
 from ...cluster.resources import CLAIM, EGRESS_LABEL, Body, ObjectRef
-from ...cluster.retry import pause, retry, wait_or_raise
-from ...deadline import CLEANUP_SECONDS, Deadline
+from ...cluster.retry import retry, wait_or_raise
+from ...deadline import CLEANUP_SECONDS, Backoff, Deadline
 from ...errors import (
     ApiUnreachableError,
     ConflictError,
@@ -174,7 +174,7 @@ class _Setting:
 
     def _write(self, *, dry_run: bool) -> tuple[bool, Verdict]:
         """Make the policy be as wanted; after a lost answer it is read before anything is sent again."""
-        attempt = 0
+        backoff = Backoff()
         while True:
             policies = _Policies(self._client, self._target, self._egress.engine, self._deadline)
             if not self._tried:
@@ -187,14 +187,12 @@ class _Setting:
             try:
                 self._send(policies.own, dry_run=dry_run)
             except (ConflictError, GoneError):
-                if pause(attempt) >= self._deadline.remaining():
+                if not backoff.wait(self._deadline):
                     raise
-                self._deadline.sleep(pause(attempt))
             except (ApiUnreachableError, UnavailableError) as error:
-                wait_or_raise(self._deadline, error, attempt)
+                wait_or_raise(self._deadline, error, backoff)
             else:
                 return True, verdict
-            attempt += 1
 
     def _send(self, live: Body | None, *, dry_run: bool) -> None:
         self._tried = self._tried or not dry_run

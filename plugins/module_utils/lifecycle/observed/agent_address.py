@@ -11,9 +11,8 @@ from ...cluster.client import Client
 from ...cluster.portforward import open_port
 from ...cluster.reads import read
 from ...cluster.resources import CLAIM, POD, SANDBOX, Body, ObjectRef, condition
-from ...cluster.retry import pause
 from ...cluster.watch import LAST_MOMENT
-from ...deadline import Deadline
+from ...deadline import Backoff, Deadline
 from ...errors import GoneError
 from ...guest.agent import AgentAddress
 from ...guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
@@ -147,25 +146,18 @@ def reach(
     Raises:
         What the last probe raised, or what kept the pod from being read.
     """
-    attempt = 0
+    backoff = Backoff()
     while True:
-        limit = _share(clock) if attempt == 0 else clock
+        limit = clock if backoff.attempts else clock.child(clock.remaining() * FIRST_SHARE)
         try:
             return bound, probe(bound, limit)
         except (GuestUnreachableError, GuestTimeoutError, GuestUnauthorizedError) as error:
-            wait = pause(attempt)
-            if wait >= min(clock.remaining(), deadline.remaining() - LAST_MOMENT):
+            if backoff.seconds >= deadline.remaining() - LAST_MOMENT or not backoff.wait(clock):
                 raise
-            clock.sleep(wait)
             latest = bind()
             if isinstance(error, GuestUnauthorizedError) and latest.pod.uid == bound.pod.uid:
                 raise
             bound = latest
-            attempt += 1
-
-
-def _share(clock: Deadline) -> Deadline:
-    return Deadline(clock.remaining() * FIRST_SHARE, clock.clock, cancellation=clock.cancellation)
 
 
 def _service_name(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> str:

@@ -20,8 +20,7 @@ from ...boundary.reach.requests import ALLOW_ALL, NO_NETWORK, NOT_PUBLIC, PUBLIC
 from ...boundary.sets.addresses import AddressSet, parse_address
 from ...cluster.client import Client
 from ...cluster.resources import POD, Body, condition
-from ...cluster.retry import pause
-from ...deadline import Deadline
+from ...deadline import Backoff, Deadline
 from ...errors import SandboxError
 from ...guest.agent import Agent
 from ...guest.errors import GuestRefusedError, GuestTimeoutError
@@ -184,6 +183,7 @@ def probe_network(
     """
     asked = (*_STANDARD, *places)
     probe: NetworkProbe | None = None
+    backoff = Backoff()
     while True:
         rounds = 1 if probe is None else probe.rounds + 1
         try:
@@ -195,9 +195,8 @@ def probe_network(
         probe = NetworkProbe(tuple(_attempt(place, request) for place in tried), rounds)
         if probe.holds:
             return probe
-        if pause(rounds) >= deadline.remaining():
+        if not backoff.wait(deadline):
             raise _refused(probe, request, deadline, subject)
-        deadline.sleep(pause(rounds))
 
 
 _STANDARD = (
