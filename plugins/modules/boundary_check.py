@@ -75,6 +75,13 @@ options:
       - With O(label_selector), also compute who may reach whom, for all of the pods by all of their peers.
     type: bool
     default: false
+  template_boundary:
+    description:
+      - Instead of O(egress), judge each pod against the boundary of its template, which is the policies of role
+        P(namzu.sandbox.boundary#role) or the NetworkPolicy that the controller makes for the template. What any other
+        policy opens is a finding, and a pod without a boundary must reach nothing.
+      - The agent's port is judged the same way, unless O(ingress.allow_from) is given.
+    type: bool
   probe_timeout:
     description:
       - How long O(network_probe) is repeated until it holds, in seconds or as V(90s), V(2m).

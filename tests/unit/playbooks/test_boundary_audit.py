@@ -60,8 +60,8 @@ WEB = policy(
 ODD = policy(HOSTILE, policyTypes=["Ingress"], ingress=[{"from": [{"podSelector": {"matchLabels": {"app": "db"}}}]}])
 
 
-def write(folder: pathlib.Path, manifests: list[t.Any], **more: t.Any) -> str:
-    """Run the playbook; the page that it wrote."""
+def audit(folder: pathlib.Path, manifests: list[t.Any], **more: t.Any) -> tuple[int, str, str]:
+    """Run the playbook without ``audit_egress``; its exit code, its output, and the page that it wrote."""
     report = folder / "report.html"
     (folder / "manifests.yml").write_text(yaml.safe_dump_all(manifests))
     (folder / "ansible.cfg").touch()
@@ -69,7 +69,6 @@ def write(folder: pathlib.Path, manifests: list[t.Any], **more: t.Any) -> str:
         "audit_namespace": "agents",
         "audit_report": str(report),
         "audit_manifests": [str(folder / "manifests.yml")],
-        "audit_egress": {"kind": "dns_only"},
         **more,
     }
     environ = {
@@ -79,12 +78,20 @@ def write(folder: pathlib.Path, manifests: list[t.Any], **more: t.Any) -> str:
         "ANSIBLE_LOCALHOST_WARNING": "false",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
     }
-    words = ["-m", "ansible", "playbook", "namzu.sandbox.boundary_audit", "-e", json.dumps(variables)]
+    arguments = ["-m", "ansible", "playbook", "namzu.sandbox.boundary_audit", "-e", json.dumps(variables)]
     done = subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, env=environ, timeout=300, check=False
+        [sys.executable, *arguments], capture_output=True, text=True, env=environ, timeout=300, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return report.read_text()
+    output = done.stdout + done.stderr
+    assert report.exists(), output
+    return done.returncode, output, report.read_text()
+
+
+def write(folder: pathlib.Path, manifests: list[t.Any]) -> str:
+    """The page of an audit against ``dns_only`` that ends with exit code 0."""
+    code, output, page = audit(folder, manifests, audit_egress={"kind": "dns_only"})
+    assert code == 0, output
+    return page
 
 
 class Page(html.parser.HTMLParser):
@@ -190,3 +197,57 @@ def test_names_are_text_whatever_is_in_them(pages: tuple[Page, Page, str]) -> No
 
 def test_what_could_not_be_read_is_said(pages: tuple[Page, Page, str]) -> None:
     assert "Nothing: every source" in pages[1].text["unread"]
+
+
+def sandboxes(*more: t.Any) -> list[t.Any]:
+    """A namespace in which every pod is a sandbox with its template's boundary, and further objects."""
+    return [body for body in objects(*more) if body["metadata"]["name"] != "db"]
+
+
+FOR_ALL = {**WEB, "metadata": {"name": "for-all"}, "spec": {**WEB["spec"], "podSelector": {}}}
+LET_IN = policy("let-in", policyTypes=["Ingress"], ingress=[{"from": [{"podSelector": {"matchLabels": {"app": "x"}}}]}])
+
+
+def test_without_a_request_each_pod_is_judged_against_the_boundary_of_its_template(tmp_path: pathlib.Path) -> None:
+    code, output, page = audit(tmp_path, sandboxes(), audit_fail=True)
+    assert code == 0, output
+    assert badge(page) == "good"
+
+
+@pytest.mark.parametrize("added", [FOR_ALL, LET_IN], ids=["egress", "ingress"])
+def test_a_policy_that_opens_more_than_the_boundary_of_the_template_fails_the_audit(
+    tmp_path: pathlib.Path, added: dict[str, t.Any]
+) -> None:
+    code, _output, page = audit(tmp_path, sandboxes(added), audit_fail=True)
+    assert code != 0
+    assert badge(page) == "bad"
+    assert f"NetworkPolicy agents/{added['metadata']['name']}" in Page(page).text["findings"]
+
+
+def test_a_namespace_without_any_boundary_fails_the_audit(tmp_path: pathlib.Path) -> None:
+    policies = {"NetworkPolicy"}
+    bare = [body for body in sandboxes(FOR_ALL) if body["kind"] not in policies or body is FOR_ALL]
+    code, _output, page = audit(tmp_path, bare, audit_fail=True)
+    assert code != 0
+    assert badge(page) == "bad"
+
+
+def test_a_pod_without_a_template_has_no_boundary(tmp_path: pathlib.Path) -> None:
+    code, _output, page = audit(tmp_path, objects(), audit_fail=True)
+    assert code != 0
+    assert "app=db" in Page(page).text["findings"]
+
+
+@pytest.mark.parametrize(("allowed", "code"), [(False, 2), (True, 0)])
+def test_a_page_about_no_pod_is_never_green(tmp_path: pathlib.Path, allowed: bool, code: int) -> None:
+    found, _output, page = audit(
+        tmp_path, sandboxes(), audit_label_selector="app=none", audit_fail=True, audit_allow_empty=allowed
+    )
+    assert found == code
+    assert badge(page) == "neutral"
+
+
+def badge(page: str) -> str:
+    """The class of the page's badge: ``good``, ``bad`` or ``neutral``."""
+    (classes,) = [str(found["class"]) for tag, found in Page(page).attributes if "verdict" in str(found.get("class"))]
+    return classes.removeprefix("verdict ")

@@ -22,7 +22,8 @@ import itertools
 import typing as t
 
 from ..engines.compiled import Compiled, Engine
-from ..engines.model import DENY, EGRESS, INGRESS, L7, Tier
+from ..engines.flow import Hit
+from ..engines.model import ALLOW, DENY, EGRESS, INGRESS, L7, Tier
 from ..errors import QuestionError
 from ..sets import boxes
 from ..sets.boxes import Box, Region
@@ -159,6 +160,39 @@ class Reach:
         request = f"an agent port {protocol} {agent_port} open to allow_from alone"
         excess = self._excess((*key, repr(allow_from), self.pod.namespace), lambda: boxes.minus_all(anyone(), allowed))
         return self._verdict(INGRESS, request, excess)
+
+    def within_policies(
+        self, direction: str, policies: c.Collection[str], request: str, agent_port: int | None = None
+    ) -> Verdict:
+        """Whether a direction allows nothing beyond what some of its own policies allow.
+
+        Args:
+            direction: ``egress`` or ``ingress``.
+            policies: the policies, as ``Kind namespace/name``; what they allow is never a finding. Empty: nothing is.
+            request: the text of the verdict's ``request``.
+            agent_port: with ``ingress``, the TCP port that is judged; None for every port.
+
+        Returns:
+            A verdict whose findings name the other policies that open more.
+        """
+        rules = self.compiled.direction(direction)
+        own = [rule for tier in rules.tiers for rule in tier.rules if rule.policy.text in policies]
+        allowed = [box for rule in own if rule.action == ALLOW and rule.l7 is None for box in rule.region]
+        judged = boxes.EVERYTHING if agent_port is None else Box(ports=PortSet.of("TCP", _port(agent_port, "TCP")))
+
+        def start() -> Region:
+            region = boxes.minus_all([judged], rules.always)
+            try:
+                return boxes.minus_all(region, allowed)
+            except boxes.TooManyBoxes:
+                # Then what another policy opens a second time is a finding too.
+                return region
+
+        def others(hits: list[Hit], _world: World) -> c.Iterator[Hit]:
+            return (hit for hit in hits if hit.rule is None or hit.rule.policy.text not in policies)
+
+        key = ("policies", direction, agent_port, rules.always, tuple(own))
+        return self._verdict(direction, request, self._excess(key, start, others))
 
     def describe(self) -> str:
         """What the pod may reach and who may reach it, in words, rule by rule."""

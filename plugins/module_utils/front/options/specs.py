@@ -239,6 +239,7 @@ BOUNDARY_CHECK: Spec = {
     },
     "peer_namespaces": {"type": "list", "elements": "str"},
     "matrix": {"type": "bool", "default": False},
+    "template_boundary": {"type": "bool"},
     "probe_timeout": {"type": "str", "default": "30s"},
     "fail": {"type": "bool", "default": True},
 }

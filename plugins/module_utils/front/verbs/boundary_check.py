@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
-from ...boundary.reach.groups import grouped
+from ...boundary.engines.model import DIRECTIONS
+from ...boundary.reach.groups import Group, grouped
 from ...boundary.reach.matrix import matrix
+from ...boundary.reach.reach import Reach
 from ...boundary.reach.verdict import Verdict
 from ...boundary.sets.addresses import show_address
 from ...boundary.sets.selectors import parse_selector
@@ -20,6 +23,7 @@ from ...deadline import Deadline
 from ...errors import InputError
 from ...guest.agent import Agent
 from ...lifecycle.check.check import Asked, Checked, Live, Offline, Subject, check, matching, own_address
+from ...lifecycle.check.template_boundary import boundary_policies
 from ...lifecycle.durations import seconds
 from ...lifecycle.errors import BoundaryError
 from ...lifecycle.observed.agent_address import AddressMode, locate
@@ -60,7 +64,7 @@ def run(params: Params, context: Context) -> Result:
         )
         subjects = _subjects(params, asked, live, namespace, live.sandbox)
         host = own_address(_target(subjects, client))
-        asked = Asked(asked.egress, asked.ingress, asked.agent_port, host)
+        asked = dataclasses.replace(asked, host=host)
         probe = _probe(params, asked, client, namespace) if params["network_probe"] else None
         return _result(params, asked, live.world, subjects, probe)
 
@@ -71,7 +75,9 @@ def _asked(params: Params) -> Asked:
     if not 1 <= port <= 65535:
         raise InputError(f"agent.port is {port}; it must be between 1 and 65535.")
     egress = EgressBoundary.of(params["egress"]) if params.get("egress") else None
-    return Asked(egress, IngressBoundary.of(params.get("ingress")), port)
+    return Asked(
+        egress, IngressBoundary.of(params.get("ingress")), port, template_boundary=bool(params["template_boundary"])
+    )
 
 
 def _offline(params: Params, asked: Asked) -> tuple[World, list[Subject], None]:
@@ -91,9 +97,10 @@ def _subjects(
     if params.get("label_selector") is not None:
         pods = matching(source.world, namespace, parse_selector(params["label_selector"]))
         return [
-            Subject(group.name, group.pod, pods=tuple(pod.name for pod in group.pods))
+            subject
             for group in grouped(source.world, pods, asked.engine)
             if group.reach is not None
+            for subject in _of_group(group, group.reach, asked)
         ]
     if params.get("labels") is not None:
         labels = labels_of("labels", params)
@@ -105,6 +112,15 @@ def _subjects(
     if params.get("template") is not None:
         return [source.direct(params["template"], added)]
     return [sandbox(params["name"])]
+
+
+def _of_group(group: Group, reach: Reach, asked: Asked) -> list[Subject]:
+    """The pods of a group that are judged together: all of them, or those with one boundary each."""
+    parts: dict[object, list[Pod]] = {}
+    for pod in group.pods:
+        key = [boundary_policies(reach, pod, way) for way in DIRECTIONS] if asked.template_boundary else []
+        parts.setdefault(tuple(key), []).append(pod)
+    return [Subject(group.name, pods[0], pods=tuple(pod.name for pod in pods)) for pods in parts.values()]
 
 
 def _target(subjects: list[Subject], client: Client) -> str:
@@ -234,7 +250,12 @@ VERB = Verb(
     run=run,
     constraints={
         "required_one_of": [_SUBJECTS],
-        "mutually_exclusive": [_SUBJECTS, ("manifests", "network_probe"), ("manifests", "required_sources")],
+        "mutually_exclusive": [
+            _SUBJECTS,
+            ("manifests", "network_probe"),
+            ("manifests", "required_sources"),
+            ("template_boundary", "egress"),
+        ],
         "required_if": [("matrix", True, ("label_selector",))],
     },
 )

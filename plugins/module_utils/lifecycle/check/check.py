@@ -13,6 +13,7 @@ import socket
 import typing as t
 import urllib.parse
 
+from ...boundary.engines.model import EGRESS, INGRESS
 from ...boundary.policies.named import Named, look_for, policy_labels, policy_name
 from ...boundary.reach.reach import Reach
 from ...boundary.reach.verdict import Finding, Verdict
@@ -27,6 +28,7 @@ from ..observed.agent_address import locate
 from ..verification.policies import read_live
 from ..verification.spec import EgressBoundary, IngressBoundary, Unverified, one_engine
 from .planned import managed_policy, planned_pod_of, stands
+from .template_boundary import within_template
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,12 +40,14 @@ class Asked:
         ingress: who may reach its agent's port, or ``unverified``.
         agent_port: that port.
         host: the address that this machine is seen under, or None when that is not known.
+        template_boundary: whether a pod is judged against the boundary of its template where nothing else is asked.
     """
 
     egress: EgressBoundary | None
     ingress: IngressBoundary | Unverified
     agent_port: int = 1024
     host: str | None = None
+    template_boundary: bool = False
 
     @property
     def engine(self) -> str:
@@ -113,8 +117,12 @@ def check(world: World, subject: Subject, asked: Asked) -> Checked:
         named = _named(reach, subject, asked.egress)
         if asked.egress.verify == "union":
             egress = reach.within(asked.egress.request)
+    elif asked.template_boundary:
+        egress = within_template(reach, EGRESS)
     if isinstance(asked.ingress, IngressBoundary):
         ingress = reach.ingress_verdict(asked.agent_port, asked.ingress.peers)
+        if asked.template_boundary and asked.ingress.peers is None and ingress.holds:
+            ingress = within_template(reach, INGRESS, asked.agent_port)
     everybody = reach.ingress_verdict(asked.agent_port, [])
     host = None if asked.host is None else reach.allows("ingress", {"ip": asked.host}, asked.agent_port)
     return Checked(subject, egress, named, ingress, (*everybody.findings, *everybody.undecided), host)

@@ -16,6 +16,9 @@ from ..acquire.direct import TemplateError, name_hash
 #: On a pod out of a pool: the hash of its template's name. The controller's own policy selects by it.
 TEMPLATE_HASH_LABEL = f"{AGENTS_GROUP}/sandbox-template-ref-hash"
 
+#: How the name of the controller's own policy ends; it begins with the template's name.
+MANAGED_POLICY_SUFFIX = "-network-policy"
+
 #: What the controller writes for a template that says nothing about its network.
 _DEFAULT_RULES: Body = {
     "ingress": [
@@ -90,7 +93,7 @@ def managed_policy(template: Body) -> Body | None:
         "apiVersion": NETWORK_POLICY.api_version,
         "kind": NETWORK_POLICY.name,
         "metadata": {
-            "name": f"{_name(template)}-network-policy",
+            "name": f"{_name(template)}{MANAGED_POLICY_SUFFIX}",
             "namespace": (template.get("metadata") or {}).get("namespace"),
         },
         "spec": {
