@@ -294,8 +294,11 @@ workspace:
         O(state=suspended).
       type: dict
     quiesced:
-      description: How many processes were stopped, and how long it took; null when none was asked to. With
-        O(state=suspended).
+      description: >-
+        How many processes were stopped (C(count)) and how long it took (C(duration)); null when it was not asked for.
+        C(scope) is V(container) when all of the agent's container was stopped, or V(descendants) when only what the
+        agent started was. C(outside_count) is the number of processes that it could see and did not stop, and
+        C(unseen_containers) names the containers of the pod whose processes it could not see. With O(state=suspended).
       type: dict
 reason:
   description:

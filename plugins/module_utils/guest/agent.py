@@ -9,7 +9,7 @@ import typing as t
 
 from ..deadline import Deadline
 from ..errors import InputError
-from .execution.request import DEFAULT_MAX_OUTPUT, command_body
+from .execution.request import DEFAULT_MAX_OUTPUT, Input, command_body
 from .execution.running import RunningExecution
 from .execution.stream import Execution, OutputCallback
 from .protocol.call import DEFAULT_HEARTBEAT, Caller
@@ -118,7 +118,7 @@ class Agent:
         deadline: Deadline,
         cwd: str | None = None,
         env: t.Mapping[str, str] | None = None,
-        stdin: bytes | t.Iterable[bytes] = b"",
+        stdin: Input = None,
         timeout: float | None = None,
         grace: float | None = None,
         max_output: int = DEFAULT_MAX_OUTPUT,
@@ -131,7 +131,7 @@ class Agent:
             deadline: bounds the whole call. When it passes, the agent ends the program's process group.
             cwd: absolute, or relative to the workspace, which is the default.
             env: variables added to the agent's clean environment.
-            stdin: bytes for standard input; without any it is ``/dev/null``. Any size.
+            stdin: bytes for standard input, of any size; ``/dev/null`` when None or empty.
             timeout: seconds (above 0) after which the agent ends the process group; the result says ``timed_out``.
             grace: seconds (0 to 60; the agent's default is 2) between SIGTERM and SIGKILL when it does.
             max_output: bytes of each stream that are kept (0 to 256 MiB); what follows is counted and dropped, and
@@ -152,7 +152,7 @@ class Agent:
         argv: t.Sequence[str],
         *,
         deadline: Deadline,
-        stdin: bytes | t.Iterable[bytes] = b"",
+        stdin: Input = None,
         **options: t.Any,
     ) -> RunningExecution:
         """Start a program as ``execute`` does, and give its output while it runs.

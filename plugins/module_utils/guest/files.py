@@ -78,9 +78,9 @@ class FileRange:
 class Files:
     """The files of one sandbox. A path is absolute, or relative to the workspace.
 
-    Every method raises GuestRefusedError ``not-found``, ``denied``, ``not-a-file`` (a folder, a pipe, a device),
-    ``outside`` (of the folders that the template allows), ``io-error`` or ``changed``; GuestUnsupportedError for an
-    agent that is too old; and the errors of ``Agent``.
+    Every method raises GuestRefusedError ``not-found``, ``no-parent`` (a folder of the path is missing), ``denied``,
+    ``is-a-directory``, ``not-a-file`` (a pipe, a device), ``outside`` (of the folders that the template allows),
+    ``io-error`` or ``changed``; GuestUnsupportedError for an agent that is too old; and the errors of ``Agent``.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -141,6 +141,7 @@ class Files:
         deadline: Deadline,
         mode: int | None = None,
         parents: bool = False,
+        replace: bool = False,
         sync: bool = False,
     ) -> int:
         """Write a file, which appears under its name when all of it is there, and right, and not before.
@@ -151,6 +152,7 @@ class Files:
             source: the content: bytes, or a binary file, which is read from its position to its end.
             mode: permission bits; None keeps those of the file that is replaced, and makes 0644 of a new one.
             parents: whether missing folders are made.
+            replace: whether an existing file is replaced that the agent's user may not write; ``denied`` otherwise.
             sync: whether the disk must have it before this returns.
 
         Returns the number of bytes. Raises GuestRefusedError ``no-space``, in which case nothing is left of it, and
@@ -159,6 +161,8 @@ class Files:
         file = io.BytesIO(source) if isinstance(source, bytes) else source
         upload = _Upload(file)
         body: dict[str, t.Any] = {"path": path, "parents": parents, "sync": sync}
+        # An agent of an older version refuses a field that it does not know, and replaces every file.
+        body |= {"replace": True} if replace else {}
         body |= {"id": uuid.uuid4().hex} if upload.can_resume else {}
         body |= {} if mode is None else {"mode": mode}
         resumes = 0

@@ -43,13 +43,17 @@ def running_guest(
     return pod, Agent(address, subject=f"workspace {ref.namespace}/{ref.name}")
 
 
-def quiesce(agent: Agent, ref: ObjectRef, deadline: Deadline) -> QuiesceReport:
+def quiesce(agent: Agent, ref: ObjectRef, deadline: Deadline, pod: BoundPod | None = None) -> QuiesceReport:
     """Stop every process of the guest.
+
+    Args:
+        pod: the pod of the agent, for the report: its other containers are named there.
 
     Raises:
         NotSettledError: it cannot, did not, or does not answer.
     """
-    return _settled("quiesce", ref, lambda: quiescence.quiesce(agent, deadline=deadline))
+    unseen = quiescence.unseen_containers(pod.body) if pod is not None else []
+    return _settled("quiesce", ref, lambda: quiescence.quiesce(agent, deadline=deadline, unseen_containers=unseen))
 
 
 def flush(agent: Agent, ref: ObjectRef, deadline: Deadline) -> FlushReport:

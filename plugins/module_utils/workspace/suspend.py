@@ -104,8 +104,8 @@ def _settle(
     if guest is None:
         return None, None
     refuse_vanishing(request.ref, read_disks(client, body, deadline))
-    _pod, agent = guest
-    quiesced = quiesce(agent, request.ref, deadline) if request.quiesce else None
+    pod, agent = guest
+    quiesced = quiesce(agent, request.ref, deadline, pod) if request.quiesce else None
     return quiesced, flush(agent, request.ref, deadline) if request.flush else None
 
 

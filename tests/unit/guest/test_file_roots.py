@@ -80,5 +80,5 @@ def test_a_link_that_appears_meanwhile_leads_nowhere(rooted: RunningAgent) -> No
         stop.set()
         swapping.join()
     assert b"secret" not in said
-    assert said <= {b"inside", b"outside", b"changed", b"not-found"}
+    assert said <= {b"inside", b"outside", b"changed", b"not-found", b"no-parent"}
     assert len(said) > 1

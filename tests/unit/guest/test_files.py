@@ -30,6 +30,7 @@ from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import (
     running_agent,
     status_field,
     within,
+    without_privileges,
 )
 from ansible_collections.namzu.sandbox.tests.unit.guest.tap import Tap
 
@@ -128,7 +129,7 @@ def test_a_large_file_goes_both_ways_in_little_memory(tmp_path: pathlib.Path) ->
 
 
 def test_mode_and_folders_are_made_as_asked(files: Files, agent: RunningAgent) -> None:
-    assert kind_of(lambda: files.put(b"", "new/below/file", deadline=within())) == "not-found"
+    assert kind_of(lambda: files.put(b"", "new/below/file", deadline=within())) == "no-parent"
     files.put(b"1", "new/below/file", mode=0o4750, parents=True, deadline=within())
     target = agent.workspace / "new/below/file"
     assert target.stat().st_mode & 0o7777 == 0o4750
@@ -270,10 +271,10 @@ def test_bytes_that_are_changed_on_the_way_are_noticed(files: Files, agent: Runn
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("no/such", "not-found"),
+        ("no/such", "no-parent"),
         ("gone", "not-found"),
-        ("/etc/passwd/x", "not-found"),
-        ("/proc/self", "not-a-file"),
+        ("/etc/passwd/x", "no-parent"),
+        ("/proc/self", "is-a-directory"),
         ("/dev/null", "not-a-file"),
         ("pipe", "not-a-file"),
         ("loop", "changed"),
@@ -294,8 +295,26 @@ def test_what_cannot_be_read_is_refused_by_name(files: Files, agent: RunningAgen
 
 def test_a_folder_is_no_target(files: Files, agent: RunningAgent) -> None:
     (agent.workspace / "folder").mkdir()
-    assert kind_of(lambda: files.put(b"", "folder", deadline=within())) == "not-a-file"
+    for mode in (None, 0o600):
+        assert kind_of(lambda: files.put(b"", "folder", deadline=within(), mode=mode)) == "is-a-directory"  # noqa: B023
+        assert kind_of(lambda: files.put(b"", "/dev/null", deadline=within(), mode=mode)) == "not-a-file"  # noqa: B023
     assert kind_of(lambda: files.put(b"", "/proc/file", deadline=within())) in ("denied", "not-found")
+
+
+def test_what_the_agents_user_may_not_do_is_denied_and_replacing_is_asked_for(tmp_path: pathlib.Path) -> None:
+    with running_agent(workspace=tmp_path, prefix=without_privileges()) as agent:
+        files = Files(agent.client)
+        files.put(b"old", "sealed", deadline=within(), mode=0o400)
+        (tmp_path / "closed").mkdir(mode=0o500)
+        for mode in (None, 0o644):
+            assert kind_of(lambda: files.put(b"new", "sealed", deadline=within(), mode=mode)) == "denied"  # noqa: B023
+        assert kind_of(lambda: files.put(b"new", "closed/file", deadline=within())) == "denied"
+        assert (tmp_path / "sealed").read_bytes() == b"old"
+        assert files.put(b"new", "sealed", deadline=within(), replace=True) == 3
+        assert ((tmp_path / "sealed").read_bytes(), (tmp_path / "sealed").stat().st_mode & 0o777) == (b"new", 0o400)
+        files.put(b"", "secret", deadline=within(), mode=0o200)
+        assert kind_of(lambda: files.read("secret", deadline=within())) == "denied"
+        assert partials(agent) == []
 
 
 @pytest.mark.parametrize(

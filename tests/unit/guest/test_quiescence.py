@@ -14,7 +14,11 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import 
     GuestRefusedError,
     QuiesceUnconfirmedError,
 )
-from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import flush, quiesce
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import (
+    flush,
+    quiesce,
+    unseen_containers,
+)
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions.detached import Executions
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions.sessions import Sessions
 from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import (
@@ -24,6 +28,7 @@ from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import (
     running_agent,
     within,
 )
+from tests.unit.guest.agent.test_client import Server, agent_at, answer
 
 
 @pytest.fixture(params=["subreaper", "pid 1"])
@@ -62,6 +67,36 @@ def test_everything_is_stopped_and_reported_and_the_agent_goes_on(own: RunningAg
 def test_nothing_to_stop_is_a_report_too(own: RunningAgent) -> None:
     report = quiesce(own.client, deadline=within())
     assert (report.stopped, report.count) == ((), 0)
+
+
+def test_the_report_names_its_scope_and_the_processes_outside_of_it(own: RunningAgent, tmp_path: pathlib.Path) -> None:
+    report = quiesce(own.client, deadline=within(), unseen_containers=["proxy"])
+    assert report.unseen_containers == ("proxy",)
+    if own.pid == own.process.pid:
+        # A subreaper sees this test, which it did not start.
+        assert report.scope == "descendants"
+        assert report.outside_count >= len(report.outside) > 0
+        assert own.pid not in {process.pid for process in report.outside}
+    else:
+        assert (report.scope, report.outside, report.outside_count) == ("container", (), 0)
+
+
+def test_the_containers_that_an_agent_cannot_see_are_those_of_the_pod_beside_its_own() -> None:
+    ours = {"name": "main", "env": [{"name": "NAMZU_AGENT_BIND_TOKEN"}]}
+    spec: dict[str, t.Any] = {
+        "containers": [ours, {"name": "proxy", "env": [{"name": "X"}]}],
+        "initContainers": [{"name": "setup"}, {"name": "mesh", "restartPolicy": "Always"}],
+    }
+    assert unseen_containers({"spec": spec}) == ["proxy", "mesh"]
+    assert unseen_containers({"spec": {"containers": [ours]}}) == []
+    assert unseen_containers({"spec": {**spec, "shareProcessNamespace": True}}) == []
+
+
+def test_a_report_of_an_older_agent_has_no_scope() -> None:
+    older = {"stopped": [], "stopped_count": 0, "left": [], "left_count": 0, "duration_ms": 1}
+    with Server(answer({"quiesced": older})) as server:
+        report = quiesce(agent_at(server.port), deadline=within())
+    assert (report.scope, report.outside, report.unseen_containers) == (None, (), ())
 
 
 def test_nothing_is_started_meanwhile(own: RunningAgent) -> None:

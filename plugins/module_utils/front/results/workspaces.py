@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ...guest.quiescence import QuiesceReport
 from ...lifecycle.timestamps import timestamp
 from ...workspace.inventory import WorkspaceSummary
 from ...workspace.request import Opened, Suspended
@@ -49,7 +50,18 @@ def suspended_result(done: Suspended) -> dict[str, t.Any]:
         "refreshed": done.refreshed,
         "holder_epoch": done.holder_epoch,
         "flushed": None if flushed is None else dataclasses.asdict(flushed),
-        "quiesced": None if quiesced is None else {"count": quiesced.count, "duration": quiesced.duration},
+        "quiesced": None if quiesced is None else quiesced_result(quiesced),
+    }
+
+
+def quiesced_result(report: QuiesceReport) -> dict[str, t.Any]:
+    """What was stopped, and what the agent could not stop or could not see."""
+    return {
+        "count": report.count,
+        "duration": report.duration,
+        "scope": report.scope,
+        "outside_count": report.outside_count,
+        "unseen_containers": list(report.unseen_containers),
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import typing as t
 
+from ...errors import InputError
 from ..protocol.wire import CHANNEL_STDIN, END_OF_STREAM, encode_channel
 
 #: Bytes of each output stream that are kept when the caller does not say.
@@ -16,12 +17,13 @@ DEFAULT_MAX_OUTPUT = 1024 * 1024
 INLINE_STDIN = 32 * 1024
 _PART = 64 * 1024
 
-Input = t.Union[bytes, t.Iterable[bytes]]
+#: None is no input.
+Input = t.Union[bytes, t.Iterable[bytes], None]
 
 
 def command_body(
     argv: t.Sequence[str],
-    stdin: Input = b"",
+    stdin: Input = None,
     *,
     cwd: str | None = None,
     env: t.Mapping[str, str] | None = None,
@@ -33,7 +35,10 @@ def command_body(
     """The body of a request that runs a command, and the frames of input that follow it.
 
     Args:
-        inline: all input travels in the request, however much it is, because nobody stays to send more.
+        stdin: bytes, or an iterable of bytes; None is no input.
+        inline: all input is part of the request, whatever its size, because nothing is sent after it.
+
+    Raises InputError for text.
     """
     optional = {
         "cwd": cwd,
@@ -44,6 +49,12 @@ def command_body(
     }
     body: dict[str, t.Any] = {"argv": list(argv)}
     body |= {key: value for key, value in optional.items() if value is not None}
+    if stdin is None:
+        return body, ()
+    if isinstance(stdin, (bytearray, memoryview)):
+        stdin = bytes(stdin)
+    if isinstance(t.cast("object", stdin), str):
+        raise InputError("stdin is a str, not bytes.", next_step="Encode it: text.encode().")
     if inline and not isinstance(stdin, bytes):
         stdin = b"".join(stdin)
     if isinstance(stdin, bytes) and (inline or len(stdin) <= INLINE_STDIN):

@@ -170,13 +170,16 @@ def unsupported(peer: Peer, operation: str, feature: str) -> GuestUnsupportedErr
 
 _NEXT_STEPS = {
     "not-found": "Look for it in the pod; a program's name without a slash is looked up in the PATH of the pod.",
+    "no-parent": "Create the folder first, or ask for missing folders to be made (parents).",
+    "is-a-directory": "Name a file.",
     "not-executable": "Look at the file's mode and its first line, and whether it is built for this machine.",
     "bad-cwd": "Create the folder first, or name one that exists in the pod.",
     "busy": "The agent serves as many as it may: try again later, or use fewer at a time.",
     "exhausted": "The pod has no process, file or memory left: raise its limits, or run less at a time.",
     "stopping": "The pod is being stopped: use another one.",
     "unsupported": "The agent in this pod is older than this collection: apply the template role and renew the pool.",
-    "denied": "Only /tmp and the workspace are writable in a hardened pod, and the agent is an ordinary user there.",
+    "denied": "Only /tmp and the workspace are writable in a hardened pod, and the agent is an ordinary user there. An "
+    "existing file that this user may not write is replaced only when that is asked for (replace).",
     "outside": "The template's NAMZU_AGENT_ROOTS names the folders that files are read and written beneath.",
     "no-space": "Free space in the sandbox, or raise the size of the template's workspace.",
     "changed": "Somebody in the sandbox changes it at the same time: try again when that is over.",

@@ -39,7 +39,13 @@ class Executions:
         self._agent = agent
 
     def start(
-        self, argv: t.Sequence[str], *, deadline: Deadline, key: str | None = None, stdin: Input = b"", **options: t.Any
+        self,
+        argv: t.Sequence[str],
+        *,
+        deadline: Deadline,
+        key: str | None = None,
+        stdin: Input = None,
+        **options: t.Any,
     ) -> str:
         """Start a program and leave it running.
 
@@ -63,7 +69,7 @@ class Executions:
         *,
         deadline: Deadline,
         key: str | None = None,
-        stdin: Input = b"",
+        stdin: Input = None,
         on_output: OutputCallback | None = None,
         **options: t.Any,
     ) -> Execution:

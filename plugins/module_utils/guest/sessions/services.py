@@ -62,6 +62,9 @@ def start_session(
     Returns the session, and whether it was started by this call. Raises SessionMismatchError when another command, or
     the same one with other options, runs under the name, and what ``Sessions.start`` raises.
     """
+    if "stdin" in options and not isinstance(options["stdin"], (bytes, str, type(None))):
+        # It is read twice: for the mark, and for the request.
+        options["stdin"] = b"".join(options["stdin"])
     mark = _mark(agent, argv, options)
     standing = _same(agent, running_session(agent, name, deadline), mark)
     if standing is not None:

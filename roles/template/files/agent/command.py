@@ -36,6 +36,8 @@ class Command:
         """``more``: fields of the body that are the operation's own."""
         refuse_unknown(body, FIELDS | more, "a command")
         self.argv = parse_argv(body)
+        #: The first word that the client asked for; a terminal starts the command with another program.
+        self.program = self.argv[0]
         self.cwd = parse_cwd(body.get("cwd"), settings.workspace)
         self.env = {**settings.environment, **parse_env(body.get("env", {}))}
         #: Input that came with the request, and whether more follows in frames; None is /dev/null.

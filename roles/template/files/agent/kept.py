@@ -94,7 +94,7 @@ def summary(program: Program) -> dict[str, Any]:
         "id": program.id,
         "name": program.name,
         "kind": program.kind,
-        "program": program.command.argv[0],
+        "program": program.command.program,
         "pid": pid_of(program),
         "terminal": {"rows": size[0], "columns": size[1]} if program.kind == TERMINAL and size else None,
         "started": round(program.started_at, 3),

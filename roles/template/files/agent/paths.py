@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 
 from fields import is_text, require
 from wire import Refused
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _KINDS = {
-    errno.ENOENT: ("not-found", "there is no such file or folder"),
-    errno.ENOTDIR: ("not-found", "a part of the path is no folder"),
+    errno.ENOENT: ("not-found", "the file does not exist"),
+    errno.ENOTDIR: ("no-parent", "a part of the path is not a folder"),
     errno.EACCES: ("denied", "the agent's user may not do that"),
     errno.EPERM: ("denied", "that is not permitted"),
     errno.EROFS: ("denied", "the file system is read-only"),
     errno.ELOOP: ("changed", "a part of the path became a link meanwhile"),
-    errno.EISDIR: ("not-a-file", "that is a folder"),
+    errno.EISDIR: ("is-a-directory", "that is a folder"),
     errno.ENXIO: ("not-a-file", "that is a pipe or a socket"),
     errno.ENAMETOOLONG: ("bad-request", "the path is too long"),
     errno.ENOSPC: ("no-space", "the disk is full"),
@@ -77,6 +78,9 @@ class Place:
                 below = self._enter(folder, make)
                 os.close(self.fd)
                 self.fd = below
+        except FileNotFoundError:
+            os.close(self.fd)
+            raise Refused("no-parent", f"{path[:300]}: its folder does not exist") from None
         except OSError as error:
             os.close(self.fd)
             raise refusal(error, path) from None
@@ -103,6 +107,13 @@ class Place:
             return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
+
+    def check_file(self, found: os.stat_result) -> None:
+        """Refuse what is not a regular file."""
+        if stat.S_ISDIR(found.st_mode):
+            raise Refused("is-a-directory", f"{self.path[:300]}: that is a folder")
+        if not stat.S_ISREG(found.st_mode):
+            raise Refused("not-a-file", f"{self.path[:300]}: that is not a regular file")
 
     def open(self, name: str, flags: int, mode: int = 0) -> int:
         # Without O_NONBLOCK, a pipe would be waited on.

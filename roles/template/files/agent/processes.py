@@ -33,6 +33,12 @@ def list_processes() -> dict[int, Process]:
     return found
 
 
+def outside() -> dict[int, Process]:
+    """The processes that can be seen and are not ours to end; none for PID 1."""
+    found, ours = list_processes(), others()
+    return {pid: process for pid, process in found.items() if pid not in ours and pid != os.getpid()}
+
+
 def others() -> dict[int, Process]:
     """The processes that are ours to end: as PID 1 all in its namespace but itself, otherwise those below it."""
     found, own = list_processes(), os.getpid()

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
 
 from fields import parse_seconds, refuse_unknown
-from processes import others, send_signal
+from processes import others, outside, send_signal
 from wire import Refused, encode_json
 
 TYPE_CHECKING = False
@@ -64,13 +65,21 @@ def stop_all(context: Context, grace: float) -> dict[str, Any]:
         for pid, (process, number) in found.items()
         if pid not in left
     ]
+    beyond = outside()
     return {
+        "scope": "container" if os.getpid() == 1 else "descendants",
+        "outside": named(beyond),
+        "outside_count": len(beyond),
         "stopped": stopped[:NAMED],
         "stopped_count": len(stopped),
-        "left": [{"pid": pid, "name": process.name} for pid, process in left.items()][:NAMED],
+        "left": named(left),
         "left_count": len(left),
         "duration_ms": int((time.monotonic() - started) * 1000),
     }
+
+
+def named(processes: dict[int, Process]) -> list[dict[str, Any]]:
+    return [{"pid": pid, "name": process.name} for pid, process in processes.items()][:NAMED]
 
 
 def press(found: dict[int, tuple[Process, int]], number: int, until: float, repeat: bool) -> dict[int, Process]:

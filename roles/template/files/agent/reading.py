@@ -92,10 +92,12 @@ class Reading:
                 self._fd = place.open(place.name, os.O_RDONLY)
             except OSError as error:
                 raise refusal(error, path) from None
-        found = os.fstat(self._fd)
-        if not stat.S_ISREG(found.st_mode):
-            os.close(self._fd)
-            raise Refused("not-a-file", f"{path[:300]}: that is no regular file")
+            found = os.fstat(self._fd)
+            try:
+                place.check_file(found)
+            except Refused:
+                os.close(self._fd)
+                raise
         self.about = {
             "path": path,
             "size": found.st_size,

@@ -72,13 +72,10 @@ def start_in_terminal(
     require(command.stdin is None, "a terminal takes its input from channel 0")
     command.env.setdefault("TERM", DEFAULT_TYPE)
     look_for(command)
-    shown = command.argv[0]
     python = sys.executable or "/proc/self/exe"
     command.argv = [python, "-I", "-S", "-B", "-c", _TAKE_TERMINAL, *command.argv]
     command.stdin_follows = True
-    program = context.programs.start(TERMINAL, command, key, name, Terminal(size))
-    command.argv[0] = shown
-    return program
+    return context.programs.start(TERMINAL, command, key, name, Terminal(size))
 
 
 def look_for(command: Command) -> None:

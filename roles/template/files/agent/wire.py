@@ -53,12 +53,14 @@ KINDS = frozenset(
         "busy",  # as many connections as there may be
         "stopping",  # SIGTERM was received
         "not-found",  # no such program or file
+        "no-parent",  # a folder of the path does not exist
         "not-executable",  # a file that cannot be executed
         "bad-cwd",  # no such folder to start in
         "exhausted",  # no process, memory or descriptor left
         "denied",  # the agent's user may not do that
         "outside",  # a path that leads out of the folders that the agent may use
-        "not-a-file",  # a folder, a device, a pipe
+        "is-a-directory",  # a folder where a file is needed
+        "not-a-file",  # a device, a pipe, a socket
         "no-space",  # the disk, or the quota, is full
         "io-error",  # the disk failed
         "changed",  # a file that became another while it was read or written

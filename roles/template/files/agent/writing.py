@@ -9,6 +9,7 @@ checksum is, and both are right, it is given its mode and then its name, in one 
 from __future__ import annotations
 
 import json
+import os
 import stat
 import time
 
@@ -29,29 +30,32 @@ if TYPE_CHECKING:
 DEFAULT_MODE = 0o644
 LARGEST_MODE = 0o7777
 
-_FIELDS = frozenset(("path", "id", "mode", "parents", "sync"))
+_FIELDS = frozenset(("path", "id", "mode", "parents", "replace", "sync"))
 
 
 def write_file(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     refuse_unknown(body, _FIELDS, "write-file")
     key = parse_name(body, "id")
     mode = parse_number(body, "mode", 0, LARGEST_MODE, DEFAULT_MODE) if body.get("mode") is not None else None
-    parents, sync = parse_flag(body, "parents"), parse_flag(body, "sync")
+    parents, replace, sync = (parse_flag(body, name) for name in ("parents", "replace", "sync"))
     path = parse_path(body, context.settings)
     with Place(path, make=parents) as place:
-        mode = mode_of_target(place) if mode is None else mode
+        found = check_target(place, replace)
+        mode = (DEFAULT_MODE if found is None else found) if mode is None else mode
         with context.partials.open(place, key) as partial:
             peer.begin({"ready": {"path": path, "id": partial.id, "offset": partial.size}})
             Writing(Stream(peer), partial, mode, sync).run()
 
 
-def mode_of_target(place: Place) -> int:
-    """The mode that the file has, or that a new one gets. A folder is no target, nor is what is no file."""
+def check_target(place: Place, replace: bool) -> int | None:
+    """The mode of the file that will be replaced, or None. Refused for what is not a file, and for a file that the
+    agent's user may not write, unless ``replace``: a rename needs no permission of the file itself."""
     found = place.stat(place.name)
     if found is None:
-        return DEFAULT_MODE
-    if not stat.S_ISREG(found.st_mode):
-        raise Refused("not-a-file", f"{place.path[:300]}: that is no regular file")
+        return None
+    place.check_file(found)
+    if not replace and not os.access(place.name, os.W_OK, dir_fd=place.fd, effective_ids=True):
+        raise Refused("denied", f"{place.path[:300]}: the agent's user may not write to the existing file")
     return stat.S_IMODE(found.st_mode)
 
 

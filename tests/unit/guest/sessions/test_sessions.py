@@ -8,6 +8,7 @@ import pathlib
 import re
 import signal
 import typing as t
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -272,3 +273,25 @@ def names_below(agent: RunningAgent) -> list[str]:
         if str(agent.workspace).encode() in environ and entry.name != str(agent.pid):
             names.append(text)
     return names
+
+
+def test_the_program_of_a_session_is_the_one_that_was_asked_for_from_its_first_listing_on(
+    tmp_path: pathlib.Path,
+) -> None:
+    # The listing is made while the program is being started.
+    patch = f"""
+import os, time, programs
+original = programs.start
+def slow(*arguments):
+    while not os.path.exists({str(tmp_path / "go")!r}):
+        time.sleep(0.01)
+    return original(*arguments)
+programs.start = slow
+"""
+    with running_agent(workspace=tmp_path, patch=patch) as agent, ThreadPoolExecutor(1) as pool:
+        sessions = Sessions(agent.client)
+        start = pool.submit(sessions.start, ["/bin/sleep", "1000"], terminal=(1, 1), deadline=within())
+        eventually(lambda: sessions.list(within()))
+        listed = sessions.list(within())[0]
+        (tmp_path / "go").touch()
+        assert listed.program == start.result().program == sessions.list(within())[0].program == "/bin/sleep"
