@@ -139,13 +139,18 @@ class ConflictError(ApiError):
 
 
 class GoneError(ApiError):
-    """404 or 410: the object, the resource or the resourceVersion is not there (any more)."""
+    """404 or 410: the object or the resourceVersion does not exist, or does not exist any more."""
 
     reason = "not-found"
 
 
-class NotServedError(GoneError):
-    """404 for the whole kind: the CRDs are not there, or it is another cluster. It says nothing about an object."""
+class NotServedError(ApiError):
+    """404 for a whole kind or API group: its CRDs are not installed, or this is another cluster.
+
+    Nothing is known about any object of the kind, so this is not a GoneError.
+    """
+
+    reason = "not-served"
 
 
 class InvalidError(ApiError):

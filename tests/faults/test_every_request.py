@@ -177,7 +177,7 @@ def test_fault_that_lasts_is_given_up_at_the_deadline(
         assert request_kind.verb in ("create", "delete"), "it was done, and that is found out"
         return
     if (fault, request_kind.verb) == NO_STATUS:
-        assert (type(error), error.reason) == (NotServedError, "not-found")
+        assert (type(error), error.reason) == (NotServedError, "not-served")
         return
     if fault.how is How.NO_JSON and isinstance(first_failure(error), NotServedError):
         assert request_kind.verb == "get", "only a read of what does not exist looks like that"

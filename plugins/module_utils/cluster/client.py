@@ -12,7 +12,7 @@ import typing as t
 import urllib.parse
 
 from ..deadline import SYSTEM_CLOCK, Clock, Deadline
-from ..errors import AccessError, ApiAnswerError, ApiTimeoutError, ApiUnreachableError, GoneError
+from ..errors import AccessError, ApiAnswerError, ApiTimeoutError, ApiUnreachableError, NotServedError
 from .auth.access import Access
 from .resources import Body, Kind, ObjectRef
 from .responses import error_from_answer
@@ -85,7 +85,7 @@ class Client:
         subject = f"the API group {group}"
         try:
             answer = self._request("GET", f"/apis/{group}", subject, deadline)
-        except GoneError:
+        except NotServedError:
             return ()
         versions = answer.get("versions")
         if not isinstance(versions, list):

@@ -8,6 +8,7 @@ import concurrent.futures
 import typing as t
 
 from ..deadline import Deadline
+from ..errors import GoneError
 from .client import Client
 from .resources import Body, Kind, ObjectRef
 from .retry import retry
@@ -25,12 +26,27 @@ def together(reads: t.Sequence[t.Callable[[], Read]], threads: int) -> list[Read
 
 
 def read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body:
-    """One object.
+    """Read one object, again while the server cannot be reached or cannot answer now.
 
     Raises:
-        GoneError: it is not there; and as every request, when the deadline would pass while waiting.
+        GoneError: the object does not exist.
+        NotServedError: the cluster does not serve its kind.
+        SandboxError: the last failure, when the deadline would pass while waiting.
     """
     return retry(deadline, lambda: client.get(ref, deadline))
+
+
+def read_or_none(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
+    """Read one object like ``read``; None when it does not exist.
+
+    Raises:
+        NotServedError: the cluster does not serve its kind, so nothing is known about the object.
+        SandboxError: the last failure, when the deadline would pass while waiting.
+    """
+    try:
+        return read(client, ref, deadline)
+    except GoneError:
+        return None
 
 
 def read_items(

@@ -120,21 +120,87 @@ ADMISSION_POLICY = Kind(ADMISSION_GROUP, "v1", "ValidatingAdmissionPolicy", "val
 ADMISSION_BINDING = Kind(ADMISSION_GROUP, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
 
 
-def condition(body: Body, type_name: str) -> Body:
-    """The condition of that type in ``status.conditions``, or an empty dict when there is none."""
-    for entry in (body.get("status") or {}).get("conditions") or []:
-        if isinstance(entry, dict) and entry.get("type") == type_name:
-            return entry
-    return {}
+def mapping(value: t.Any) -> Body:
+    """The value when it is a mapping, else an empty one: a field that is absent, null or of another type."""
+    return value if isinstance(value, dict) else {}
+
+
+def entries(value: t.Any) -> list[Body]:
+    """The mappings in a list, such as ``status.conditions``; none for a field that is absent, null or no list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def metadata(body: Body) -> Body:
+    """``metadata`` of an object, or of a pod template."""
+    return mapping(body.get("metadata"))
+
+
+def spec(body: Body) -> Body:
+    """``spec`` of an object, or of a pod template."""
+    return mapping(body.get("spec"))
+
+
+def status(body: Body) -> Body:
+    """``status`` of an object."""
+    return mapping(body.get("status"))
+
+
+def name(body: Body) -> str:
+    """``metadata.name``; empty when the object has none."""
+    return str(metadata(body).get("name") or "")
+
+
+def namespace(body: Body) -> str:
+    """``metadata.namespace``; empty for an object of the cluster."""
+    return str(metadata(body).get("namespace") or "")
+
+
+def uid(body: Body) -> str:
+    """``metadata.uid``; empty for an object that was not created yet."""
+    return str(metadata(body).get("uid") or "")
+
+
+def resource_version(body: Body) -> str:
+    """``metadata.resourceVersion``; empty when the object has none."""
+    return str(metadata(body).get("resourceVersion") or "")
+
+
+def labels(body: Body) -> dict[str, str]:
+    """``metadata.labels`` of an object, or of a pod template."""
+    return mapping(metadata(body).get("labels"))
+
+
+def all_annotations(body: Body) -> dict[str, str]:
+    """``metadata.annotations`` of an object, or of a pod template."""
+    return mapping(metadata(body).get("annotations"))
 
 
 def annotation(body: Body, key: str) -> str | None:
     """The value of one annotation, or None."""
-    value = (body.get("metadata", {}).get("annotations") or {}).get(key)
+    value = all_annotations(body).get(key)
     return None if value is None else str(value)
 
 
+def owner_uids(body: Body) -> list[str]:
+    """The uid of each owner in ``metadata.ownerReferences``."""
+    return [str(one.get("uid")) for one in entries(metadata(body).get("ownerReferences"))]
+
+
+def is_being_deleted(body: Body) -> bool:
+    """Whether the object has a ``metadata.deletionTimestamp``."""
+    return bool(metadata(body).get("deletionTimestamp"))
+
+
+def pod_template(body: Body) -> Body:
+    """``spec.podTemplate`` of a Sandbox or SandboxTemplate, itself with ``metadata`` and ``spec``."""
+    return mapping(spec(body).get("podTemplate"))
+
+
+def condition(body: Body, type_name: str) -> Body:
+    """The condition of that type in ``status.conditions``, or an empty mapping."""
+    return next((one for one in entries(status(body).get("conditions")) if one.get("type") == type_name), {})
+
+
 def workspace_id(sandbox: Body) -> str | None:
-    """The id of the workspace that a Sandbox is; None for one that is none."""
-    labels = sandbox.get("metadata", {}).get("labels") or {}
-    return annotation(sandbox, WORKSPACE_ID_ANNOTATION) if labels.get(WORKSPACE_LABEL) == "true" else None
+    """The id of the workspace that a Sandbox is; None for a Sandbox that is not a workspace."""
+    return annotation(sandbox, WORKSPACE_ID_ANNOTATION) if labels(sandbox).get(WORKSPACE_LABEL) == "true" else None

@@ -51,7 +51,7 @@ def error_from_answer(
     document = _status_object(body)
     api_reason = document.get("reason")
     api_message = document.get("message") or body[:_QUOTED].decode("utf-8", "replace").strip()
-    kind = _class_of(status, path, document)
+    kind = _class_of(status, document)
     words = f"{status} {api_reason}" if api_reason else str(status)
     return kind(
         f"{method} {subject}: the API server answered {words}: {api_message or 'no message'}.".replace("..", "."),
@@ -62,7 +62,7 @@ def error_from_answer(
         method=method,
         path=path,
         object=subject,
-        next_step=_next_step(kind, status, document),
+        next_step=_next_step(kind, status, path, document),
     )
 
 
@@ -90,19 +90,26 @@ def _status_object(body: bytes) -> dict[str, t.Any]:
     return document if isinstance(document, dict) and document.get("kind") == "Status" else {}
 
 
-def _class_of(status: int, path: str, document: dict[str, t.Any]) -> type[ApiError]:
-    # A resource that is not served answers 404 without naming an object in details.
-    if status == 404 and not (document.get("details") or {}).get("name") and "agents.x-k8s.io" in path:
+def _details(document: dict[str, t.Any]) -> dict[str, t.Any]:
+    details = document.get("details")
+    return details if isinstance(details, dict) else {}
+
+
+def _class_of(status: int, document: dict[str, t.Any]) -> type[ApiError]:
+    # The 404 of a kind or group that is not served names no object in its details.
+    if status == 404 and not _details(document).get("name"):
         return NotServedError
     return UnavailableError if status >= 500 else _CLASSES.get(status, ApiError)
 
 
-def _next_step(kind: type[ApiError], status: int, document: dict[str, t.Any]) -> str | None:
+def _next_step(kind: type[ApiError], status: int, path: str, document: dict[str, t.Any]) -> str | None:
+    if kind is NotServedError and "agents.x-k8s.io" in path:
+        return "The agent-sandbox CRDs are not installed here: install the controller, or check the context."
     if kind is NotServedError:
-        return "The agent-sandbox CRDs are not served here: install the controller, or check the context."
+        return "This cluster does not serve the kind: check the context, or install its CRDs."
     if status <= 400 and not document:
         return "That is no answer of Kubernetes: check the address (http:// or https://?), and what stands before it."
-    if status == 404 and (document.get("details") or {}).get("kind") == "namespaces":
+    if status == 404 and _details(document).get("kind") == "namespaces":
         return "Create the namespace (role namzu.sandbox.namespace), name another, or check the context."
     if status == 403:
         return _missing_right(str(document.get("message")))

@@ -11,7 +11,7 @@ from ..cluster.reads import read
 from ..cluster.resources import POD, VOLUME_CLAIM, Body, ObjectRef
 from ..cluster.retry import wait_or_raise
 from ..deadline import LONGEST_LOOK_SECONDS, Backoff, Deadline
-from ..errors import ApiUnreachableError, ConflictError, GoneError, InputError, NotServedError, UnavailableError
+from ..errors import ApiUnreachableError, ConflictError, GoneError, InputError, UnavailableError
 from ..lifecycle.release.release import ReleaseTimeoutError
 from .disks import claim_names
 from .fencing import Fence
@@ -98,8 +98,6 @@ def _delete(client: Client, ref: ObjectRef, body: Body, backoff: Backoff, deadli
     metadata = body["metadata"]
     try:
         client.delete(ref, deadline, uid=metadata["uid"], version=metadata.get("resourceVersion"))
-    except NotServedError:
-        raise
     except GoneError:
         pass
     except ConflictError:

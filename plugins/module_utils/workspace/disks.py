@@ -13,10 +13,9 @@ import json
 import typing as t
 
 from ..cluster.client import Client
-from ..cluster.reads import read
+from ..cluster.reads import read_or_none
 from ..cluster.resources import VOLUME_CLAIM, Body, ObjectRef, annotation
 from ..deadline import Deadline
-from ..errors import GoneError
 from ..lifecycle.acquire.direct import Template
 from ..lifecycle.errors import AcquireError
 from .errors import WorkspaceDiskError
@@ -68,10 +67,9 @@ def read_disks(client: Client, body: Body, deadline: Deadline) -> tuple[Disk, ..
     claims = {}
     for name in claim_names(body).values():
         ref = VOLUME_CLAIM.ref(body["metadata"]["namespace"], name)
-        try:
-            claims[name] = read(client, ref, deadline)
-        except GoneError:
-            continue
+        claim = read_or_none(client, ref, deadline)
+        if claim is not None:
+            claims[name] = claim
     return disks_of(body, claims)
 
 

@@ -24,7 +24,6 @@ from ..errors import (
     GoneError,
     InputError,
     InvalidError,
-    NotServedError,
     UnavailableError,
 )
 from ..lifecycle.timestamps import timestamp
@@ -139,8 +138,6 @@ class Fence:
         """
         try:
             body = read(self.client, self.ref, deadline)
-        except NotServedError:
-            raise
         except GoneError:
             if self.uid is not None:
                 raise self._replaced("it was deleted") from None

@@ -8,10 +8,9 @@ import dataclasses
 import typing as t
 
 from ..cluster.client import Client
-from ..cluster.reads import read
+from ..cluster.reads import read_or_none
 from ..cluster.resources import POD, Body, ObjectRef
 from ..deadline import Deadline
-from ..errors import GoneError
 from ..lifecycle.acquire import direct
 from ..lifecycle.acquire.acquire import Acquire
 from ..lifecycle.acquire.request import Verdict
@@ -82,11 +81,8 @@ class WorkspaceStart(Acquire):
     def _pod_has_ended(self) -> bool:
         """Whether the pod that stands there, and stays, has ended."""
         ref = POD.ref(self.path.ref.namespace, self.path.ref.name)
-        try:
-            pod = read(self.client, ref, self.deadline)
-        except GoneError:
-            return False
-        return pod_has_ended(pod)
+        pod = read_or_none(self.client, ref, self.deadline)
+        return pod is not None and pod_has_ended(pod)
 
     def prove_planned(self) -> None:
         """Prove the boundary of the pod that will be, before it is started."""

@@ -11,7 +11,11 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import CLEANUP_SECONDS
-from ansible_collections.namzu.sandbox.plugins.module_utils.errors import CredentialError, SandboxError
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import (
+    CredentialError,
+    NotServedError,
+    SandboxError,
+)
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.egress.fence import FENCE_NAME, FenceError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification.spec import EgressBoundary
 
@@ -213,7 +217,11 @@ def run(fenced: FakeCluster, client: Client, clock: SkippingClock) -> t.Callable
         assert time.monotonic() - really < IN_TIME
         assert clock.monotonic() - began < SECONDS + CLEANUP_SECONDS + 2.0
         assert fenced.plan.received().count(step.request) >= step.nth, "the operation does not make this request"
-        assert_whole(error, before)
+        if isinstance(error, NotServedError):
+            # The DELETE was applied; its repetition got a 404 that names no object, which proves nothing.
+            assert (fault.how, step.request.verb, specs(fenced)) == (How.NO_JSON, "delete", [])
+        else:
+            assert_whole(error, before)
         return error
 
     def assert_whole(error: SandboxError | None, before: list[dict[str, t.Any]]) -> None:
@@ -246,6 +254,8 @@ def test_wait_that_there_is_no_room_for_fails_at_once(run: t.Any, step: Step, fa
 @each_step([*LASTING], [status(503)])
 def test_fault_that_lasts_is_given_up_at_the_deadline(run: t.Any, step: Step, fault: Fault) -> None:
     error = run(step, fault, math.inf)
+    if isinstance(error, NotServedError):
+        return
     if error is None:
         assert fault.how is How.NO_JSON
         assert step.request.verb in ("create", "patch", "delete"), "it was done, and that is found out"

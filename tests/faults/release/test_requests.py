@@ -134,7 +134,7 @@ def test_release_where_the_kind_is_not_served_fails(cluster: FakeCluster, client
     cluster.plan.add(unserved, DELETE)
     error = failure_of(lambda: released(client, wait=False))
     assert error.__class__ is NotServedError
-    assert "CRDs are not served" in str(error)
+    assert "CRDs are not installed" in str(error)
 
 
 def test_conflict_without_a_precondition_is_no_success(held: FakeCluster, client: Client) -> None:

@@ -102,7 +102,7 @@ def test_answer_that_is_not_of_an_api_server_says_where_to_look(status: int, bod
 
 
 def test_kind_that_is_not_served_is_said() -> None:
-    assert "CRDs are not served" in str(failure_of(answer(404, status_object(404, "NotFound", name=None))))
+    assert "CRDs are not installed" in str(failure_of(answer(404, status_object(404, "NotFound", name=None))))
 
 
 def test_object_that_is_not_there_is_not_blamed_on_crds() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import uuid
 
 from ...cluster.client import Client
-from ...cluster.reads import read
+from ...cluster.reads import read, read_or_none
 from ...cluster.resources import ACQUIRE_ID_ANNOTATION, Body, annotation
 from ...cluster.retry import retry, wait_or_raise
 from ...deadline import CLEANUP_SECONDS, Backoff, Deadline
@@ -97,9 +97,8 @@ class OwnedObject:
 
     def _standing(self, deadline: Deadline) -> Body | None:
         """What stands under the name: ours, a match, or None; anything else raises."""
-        try:
-            made = read(self._client, self.ref, deadline)
-        except GoneError:
+        made = read_or_none(self._client, self.ref, deadline)
+        if made is None:
             return None
         if annotation(made, ACQUIRE_ID_ANNOTATION) == self._id:
             self._is_ours(made)

@@ -8,7 +8,7 @@ import typing as t
 
 from ...cluster.resources import TEMPLATE
 from ...deadline import Deadline
-from ...errors import GoneError, NotServedError, SandboxError
+from ...errors import GoneError, SandboxError
 from ..errors import AcquireError
 from .request import AcquireRequest
 
@@ -42,5 +42,4 @@ def _lacks_template(error: SandboxError) -> bool:
         return False
     if isinstance(error, AcquireError):
         return error.controller_reason == "TemplateNotFound"
-    # No waiting changes that a kind is not served.
-    return str(error.object).startswith(f"{TEMPLATE.name} ") and not isinstance(error, NotServedError)
+    return str(error.object).startswith(f"{TEMPLATE.name} ")

@@ -119,8 +119,6 @@ def remove_egress(
     """
     try:
         ref, body = find_held(client, namespace, name, deadline)
-    except NotServedError:
-        raise
     except GoneError as error:
         if error.status == 404:
             return EgressChange(CLAIM.ref(namespace, name), uid, None, None, None, changed=False)
@@ -293,7 +291,7 @@ def _own_policies(client: Client, namespace: str, name: str, uid: str, deadline:
     for engine, kind in POLICY_KINDS.items():
         try:
             live = read(client, kind.ref(namespace, name), deadline)
-        except GoneError:
+        except (GoneError, NotServedError):
             continue
         except CredentialError as error:
             if engine == "core" or error.status == 401:

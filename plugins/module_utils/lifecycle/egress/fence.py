@@ -32,7 +32,7 @@ from ...cluster.resources import (
 )
 from ...cluster.retry import retry
 from ...deadline import Deadline
-from ...errors import ApiError, ConflictError, CredentialError, GoneError, InvalidError, SandboxError
+from ...errors import ApiError, ConflictError, CredentialError, GoneError, InvalidError, NotServedError, SandboxError
 
 #: How policy and binding are called.
 FENCE_NAME = "namzu-fence-egress"
@@ -193,7 +193,7 @@ def _read(client: Client, kind: Kind, missing: type[FenceError], deadline: Deadl
     ref = _ref(kind)
     try:
         body = read(client, ref, deadline)
-    except GoneError as error:
+    except (GoneError, NotServedError) as error:
         raise missing(
             f"There is no {ref}, so nothing keeps policies of one sandbox to that sandbox.",
             object=str(ref),
@@ -288,7 +288,7 @@ def _is_by_admission(error: ApiError) -> bool:
 def _may_change_the_fence(client: Client, deadline: Deadline) -> bool:
     try:
         retry(deadline, lambda: client.patch(_ref(ADMISSION_POLICY), {}, deadline, dry_run=True))
-    except (CredentialError, GoneError):
+    except (CredentialError, GoneError, NotServedError):
         return False
     return True
 

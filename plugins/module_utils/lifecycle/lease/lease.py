@@ -20,7 +20,7 @@ from ...cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, SANDBOX, Body, Ob
 from ...cluster.retry import retry
 from ...cluster.server_time import Span
 from ...deadline import Deadline
-from ...errors import ConflictError, GoneError, NotServedError, SandboxError
+from ...errors import ConflictError, GoneError, SandboxError
 from ..acquire import claim as claims
 from ..acquire import direct
 from ..acquire.request import Acquired
@@ -225,8 +225,6 @@ def renew(
             return Renewal(dataclasses.replace(lease, expires_at=end), end, changed=False)
         try:
             changed = client.patch(lease.ref, lease.extension(body, wanted), _step(deadline, bound), dry_run=dry_run)
-        except NotServedError:
-            raise
         except GoneError:
             raise lease.lost("gone", "it was deleted") from None
         except ConflictError:
@@ -303,8 +301,6 @@ def read_held(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None
     """What stands under the name of something that is held, or None; one request, as the caller knows how often."""
     try:
         return client.get(ref, deadline)
-    except NotServedError:
-        raise
     except GoneError:
         return None
 

@@ -8,11 +8,11 @@ import dataclasses
 import typing as t
 
 from ...cluster.client import Client
-from ...cluster.reads import read
+from ...cluster.reads import read_or_none
 from ...cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, POD, SANDBOX, Body, ObjectRef, annotation
 from ...cluster.retry import retry
 from ...deadline import Deadline
-from ...errors import ApiUnreachableError, ConflictError, GoneError, NotServedError, SandboxError, UnavailableError
+from ...errors import ApiUnreachableError, ConflictError, GoneError, SandboxError, UnavailableError
 from ..observed.status import named_sandbox
 
 #: Seconds between two looks while waiting for a pod to end: pods take from 0.1 s up to their grace period.
@@ -79,24 +79,15 @@ class ReleaseTimeoutError(SandboxError):
 
 
 def _find(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[ObjectRef, Body | None]:
-    body = _read(client, claim, deadline)
+    body = read_or_none(client, claim, deadline)
     return (claim, body) if body is not None else _find_direct(client, claim, deadline)
 
 
 def _find_direct(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[ObjectRef, Body | None]:
     """The Sandbox of that name if an acquire made it, else None."""
     ref = SANDBOX.ref(claim.namespace, claim.name)
-    body = _read(client, ref, deadline)
+    body = read_or_none(client, ref, deadline)
     return ref, body if body is not None and annotation(body, ACQUIRE_ID_ANNOTATION) else None
-
-
-def _read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
-    try:
-        return read(client, ref, deadline)
-    except NotServedError:
-        raise
-    except GoneError:
-        return None
 
 
 def _delete(client: Client, ref: ObjectRef, claim: Body | None, deadline: Deadline) -> _Deleted:
@@ -113,8 +104,6 @@ def _delete(client: Client, ref: ObjectRef, claim: Body | None, deadline: Deadli
 
     try:
         retry(deadline, delete)
-    except NotServedError:
-        raise
     except GoneError:
         # After an attempt whose answer was lost, it is most likely that one that has deleted it.
         return "presumed" if unanswered else "not-there"
@@ -131,7 +120,7 @@ def _remains(client: Client, ref: ObjectRef, claim: Body, deadline: Deadline) ->
     sandbox = named_sandbox(claim) if ref.kind is CLAIM else ref.name
     kinds = (SANDBOX, POD) if ref.kind is CLAIM else (POD,)
     for kind in kinds if sandbox else ():
-        body = _read(client, kind.ref(ref.namespace, str(sandbox)), deadline)
+        body = read_or_none(client, kind.ref(ref.namespace, str(sandbox)), deadline)
         if body is not None:
             remains.append((kind.ref(ref.namespace, str(sandbox)), _uid(body)))
     return remains
@@ -142,7 +131,7 @@ def _uid(body: Body) -> str:
 
 
 def _wait_until_gone(client: Client, ref: ObjectRef, uid: str, deadline: Deadline) -> None:
-    while (body := _read(client, ref, deadline)) is not None and _uid(body) == uid:
+    while (body := read_or_none(client, ref, deadline)) is not None and _uid(body) == uid:
         if deadline.remaining() <= 2 * POLL:
             raise ReleaseTimeoutError(
                 f"{ref} still stands {deadline.seconds:g} s after it was released.",

@@ -36,7 +36,7 @@ from ...cluster.resources import (
 )
 from ...cluster.retry import retry
 from ...deadline import Deadline
-from ...errors import ApiError, CredentialError, GoneError, SandboxError
+from ...errors import ApiError, CredentialError, NotServedError, SandboxError
 
 #: Seconds that a source which may stay unread can take; what is needed takes as long as the deadline allows.
 OPTIONAL_SECONDS = 5.0
@@ -217,7 +217,7 @@ class _Reading:
             _refuse_unknown_credential(error)
             if needed:
                 raise _refused(needed[0], self._namespace, error) from error
-            if isinstance(error, GoneError) and error.status == 404:
+            if isinstance(error, NotServedError):
                 return None
             self.unread.extend(_unread(kind, error) for kind in kinds)
             return []
@@ -262,7 +262,7 @@ def _refused(kind: Kind, namespace: str, error: SandboxError) -> SandboxError:
     """The error of a source that is needed and cannot be read."""
     text = f"No boundary of {namespace} can be proven, because the {kind.name} objects cannot be read: {error.message}"
     step = f"Grant list on {kind.plural}.{kind.group} (role namzu.sandbox.claimant), or ask for no verification."
-    if isinstance(error, GoneError):
+    if isinstance(error, NotServedError):
         step = f"The cluster does not serve {kind.name}: check engine."
     if isinstance(error, ApiError):
         return type(error)(
@@ -274,7 +274,7 @@ def _refused(kind: Kind, namespace: str, error: SandboxError) -> SandboxError:
             method=error.method,
             path=error.path,
             object=error.object,
-            next_step=step if isinstance(error, (CredentialError, GoneError)) else error.next_step,
+            next_step=step if isinstance(error, (CredentialError, NotServedError)) else error.next_step,
         )
     error.message = text
     return error
