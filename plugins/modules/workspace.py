@@ -103,8 +103,9 @@ options:
       - With O(state=running), suspend the workspace when ansible-playbook ends, also when it fails, crashes or is
         killed, after the guest has put everything on its disk, unless O(flush) is off. Nothing is ever deleted.
       - The callback plugin P(namzu.sandbox.lease_keeper#callback) does it, so the task fails where that is not active.
-      - A workspace that ran before this play is not suspended, as others may work in it; a warning says so. Neither is
-        one that has passed to another holder meanwhile, or whose flush fails.
+      - A workspace that ran before this play is not suspended, as others may work in it; a warning reports it. Neither
+        is one that has passed to another holder meanwhile. One whose guest does not flush within half a minute is
+        suspended all the same, and reported.
     type: bool
     default: false
   flush:
@@ -112,7 +113,7 @@ options:
       - Whether the guest must have put everything on its disk before the pod is stopped. An agent that is too old,
         does not
         answer, or reports an error of the disk lets the task fail with V(flush-unsupported), V(flush-unreachable) or
-        V(flush-failed), and the workspace runs on.
+        V(flush-failed), and the workspace runs on; see O(on_flush_failure).
       - Where no program runs any more there is nothing to flush.
     type: bool
     default: true
@@ -121,6 +122,17 @@ options:
       - With O(state=suspended), whether every process in the workspace must have been stopped before the flush.
     type: bool
     default: false
+  on_flush_failure:
+    description:
+      - What happens when the guest does not flush, or with O(quiesce) does not stop its processes, because its agent is
+        too old, does not answer, or reports an error.
+      - V(refuse) fails the task, and the workspace runs on.
+      - V(suspend) tries it for at most half of O(wait_timeout), stops the pod all the same, and reports what was not
+        done in RV(workspace.unsettled) and as a warning. Data that is not on the disk is lost.
+      - O(release_on_end) always does the latter.
+    type: str
+    choices: [refuse, suspend]
+    default: refuse
   delete_disk:
     description:
       - Must be true with O(state=absent). What becomes of the volume itself is up to its StorageClass.
@@ -293,6 +305,11 @@ workspace:
         What the guest said about its flush, with C(path), C(scope) and C(duration); null when there was none. With
         O(state=suspended).
       type: dict
+    unsettled:
+      description: What the guest did not do before its pod was stopped, with RV(reason) and a message each; empty for
+        nothing. With O(state=suspended).
+      type: list
+      elements: dict
     quiesced:
       description: >-
         How many processes were stopped (C(count)) and how long it took (C(duration)); null when it was not asked for.

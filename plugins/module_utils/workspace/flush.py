@@ -10,6 +10,7 @@ from ..cluster.client import Client
 from ..cluster.resources import ObjectRef
 from ..cluster.retry import retry
 from ..deadline import Deadline
+from ..errors import SandboxError
 from ..guest import quiescence
 from ..guest.agent import Agent
 from ..guest.errors import (
@@ -24,11 +25,14 @@ from ..lifecycle.observed.agent_address import AddressMode, agent_address
 from ..lifecycle.observed.pod import BoundPod, live_pod
 from .errors import NotSettledError, WorkspaceSuspendedError
 
-_STEPS = {
+Outcome = t.Literal["unsupported", "unreachable", "failed"]
+
+_STEPS: dict[Outcome, str] = {
     "unsupported": "The agent in this pod is older than this collection. {off} suspends without it; a refresh brings a "
     "newer agent (apply role namzu.sandbox.template first).",
-    "unreachable": "Look at the pod, and at who may reach its agent. {off} suspends without it.",
-    "failed": "Look at the disk and its space. {off} suspends without it, and may lose what is not on the disk.",
+    "unreachable": "Check the pod, and who may reach its agent. {off} suspends without it, and loses what is not on "
+    "the disk.",
+    "failed": "Check the disk and its free space. {off} suspends without it, and loses what is not on the disk.",
 }
 
 
@@ -70,6 +74,7 @@ Report = t.TypeVar("Report")
 
 def _settled(operation: str, ref: ObjectRef, call: t.Callable[[], Report]) -> Report:
     failure: GuestError
+    outcome: Outcome
     try:
         return call()
     except GuestUnsupportedError as error:
@@ -78,13 +83,24 @@ def _settled(operation: str, ref: ObjectRef, call: t.Callable[[], Report]) -> Re
         outcome, failure = "unreachable", error
     except GuestError as error:
         outcome, failure = "failed", error
-    raise NotSettledError(
-        f"{ref} was not suspended, as its guest did not {operation}: {failure.message}",
+    raise not_settled(operation, outcome, ref, failure) from failure
+
+
+def not_settled(operation: str, outcome: Outcome, ref: ObjectRef, failure: SandboxError) -> NotSettledError:
+    """The error for a guest that did not do what it must before its pod is stopped.
+
+    Args:
+        operation: ``flush`` or ``quiesce``.
+        outcome: which kind of failure it is.
+        failure: the failure.
+    """
+    return NotSettledError(
+        f"{ref}: the guest did not {operation}. {failure.message}",
         reason=f"{operation}-{outcome}",
         retryable=outcome == "unreachable",
         object=str(ref),
-        next_step=_STEPS[outcome].format(off=f"{operation}: false"),
-    ) from failure
+        next_step=_STEPS[outcome].format(off=f"{operation}: false or on_flush_failure: suspend"),
+    )
 
 
 def suspended(ref: ObjectRef) -> WorkspaceSuspendedError:

@@ -27,7 +27,7 @@ from .identity import GuestRestart, Identity, identity_of, restart_between
 from .lease import workspace_lease_of
 from .manifest import refuse_stranger
 from .open import open_workspace
-from .request import Opened, Suspended, SuspendRequest, WorkspaceRequest
+from .request import OnFlushFailure, Opened, Suspended, SuspendRequest, WorkspaceRequest
 from .suspend import suspend_workspace
 
 #: Seconds for finding out where the guest is, when a call to it has failed.
@@ -101,7 +101,7 @@ class Workspace:
         if self._agent is None or not self._started:
             return
         try:
-            self.suspend(flush=self._request.flush)
+            self.suspend(flush=self._request.flush, on_flush_failure=self._request.on_flush_failure)
         except SandboxError as failure:
             if error is None:
                 raise
@@ -216,8 +216,15 @@ class Workspace:
         """Stop every process of its guest; raises NotSettledError when one is left."""
         return quiesce(self.agent, self.ref, deadline)
 
-    def suspend(self, *, flush: bool = True, quiesce: bool = False, timeout: float = 60.0) -> Suspended:
-        """Suspend it; see ``suspend_workspace``."""
+    def suspend(
+        self,
+        *,
+        flush: bool = True,
+        quiesce: bool = False,
+        on_flush_failure: OnFlushFailure = "refuse",
+        timeout: float = 60.0,
+    ) -> Suspended:
+        """Suspend it; see ``SuspendRequest`` and ``suspend_workspace``."""
         request = self._request
         asked = SuspendRequest(
             namespace=request.namespace,
@@ -225,6 +232,7 @@ class Workspace:
             holder_epoch=request.holder_epoch,
             flush=flush,
             quiesce=quiesce,
+            on_flush_failure=on_flush_failure,
             timeout=timeout,
             agent_port=request.agent_port,
             agent_address=request.agent_address,

@@ -15,12 +15,13 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.resources import Body, condition
-from ..deadline import Backoff, Deadline
+from ..deadline import Deadline
+from ..errors import SandboxError
 from ..lifecycle.acquire import direct
 from ..lifecycle.lease.lease import Lease, read_held
 from ..lifecycle.observed.agent_address import DEFAULT_AGENT_PORT, AddressMode
 from ..lifecycle.observed.status import EXPIRED_REASONS
-from .errors import NotSettledError, WorkspaceNotFoundError, WorkspacePreconditionError, WorkspaceReplacedError
+from .errors import WorkspaceNotFoundError, WorkspacePreconditionError, WorkspaceReplacedError
 from .fencing import SUSPENDED, check_epoch, mode_of, refuse_overtaken, stored_epoch
 from .flush import suspended
 from .manifest import is_settled, refuse_stranger
@@ -83,27 +84,26 @@ class WorkspaceLease(Lease):
             change["metadata"]["annotations"] = {HOLDER_EPOCH_ANNOTATION: str(self.holder_epoch)}
         return change
 
-    def give_back(self, client: Client, deadline: Deadline) -> None:
-        """Suspend it after a flush, without waiting for its pod; one that is gone, or suspended already, is given back.
+    def give_back(self, client: Client, deadline: Deadline) -> SandboxError | None:
+        """Suspend it after a flush, without waiting for its pod; one that is gone, or suspended already, is released.
+
+        The flush is tried for at most half of the deadline. A guest that does not flush until then loses what is not on
+        its disk: nobody is left who could decide otherwise, and its pod would run on unattended.
+
+        Returns:
+            Why the guest did not flush, or None.
 
         Raises:
             LeaseLostError: it has passed to another holder, and was left alone.
-            NotSettledError: its guest did not put everything on its disk before the deadline; it runs on.
             SandboxError: what else kept it from being suspended.
         """
-        backoff = Backoff()
-        while True:
-            try:
-                suspend_workspace(client, self._suspend_request(deadline), uid=self.uid, wait=False)
-            except (WorkspaceReplacedError, WorkspaceNotFoundError):
-                return
-            except WorkspacePreconditionError as error:
-                raise self.lost("overtaken", error.message.rstrip(".")) from error
-            except NotSettledError as error:
-                if not error.retryable or not backoff.wait(deadline):
-                    raise
-            else:
-                return
+        try:
+            done = suspend_workspace(client, self._suspend_request(deadline), uid=self.uid, wait=False)
+        except (WorkspaceReplacedError, WorkspaceNotFoundError):
+            return None
+        except WorkspacePreconditionError as error:
+            raise self.lost("overtaken", error.message.rstrip(".")) from error
+        return done.unsettled[0] if done.unsettled else None
 
     def _suspend_request(self, deadline: Deadline) -> SuspendRequest:
         return SuspendRequest(
@@ -111,6 +111,7 @@ class WorkspaceLease(Lease):
             workspace_id=self.workspace_id,
             holder_epoch=self.holder_epoch,
             flush=self.flush,
+            on_flush_failure="suspend",
             timeout=max(1.0, deadline.remaining()),
             agent_port=self.agent_port,
             agent_address=self.agent_address,

@@ -21,7 +21,7 @@ from ..lifecycle.observed.diagnosis import DIAGNOSIS_SECONDS, explain
 from ..lifecycle.observed.prerequisites import check_runtime_class
 from ..lifecycle.verification.verify import Verification
 from .disks import Disk, read_disks, record, refuse_diskless, refuse_lost, refuse_unbound
-from .errors import WorkspaceError
+from .errors import NotSettledError, WorkspaceError
 from .fencing import RUNNING, SUSPENDED, Change, Fence, mode_of, stored_epoch
 from .identity import identity_of
 from .manifest import (
@@ -88,6 +88,7 @@ class Opening:
         self.changed = False
         self.refreshed = False
         self.stale: tuple[str, ...] = ()
+        self.unsettled: tuple[NotSettledError, ...] = ()
         self._create_id = str(uuid.uuid4())
         #: Whether this call has sent, or is about to send, what starts a pod.
         self._started = False
@@ -250,11 +251,13 @@ class Opening:
             workspace_id=request.workspace_id,
             holder_epoch=request.holder_epoch,
             flush=request.flush,
+            on_flush_failure=request.on_flush_failure,
             timeout=max(1.0, self.deadline.remaining()),
             agent_port=request.agent_port,
             agent_address=request.agent_address,
         )
-        self.changed = suspend_workspace(self.client, suspend, uid=uid).changed or self.changed
+        done = suspend_workspace(self.client, suspend, uid=uid)
+        self.changed, self.unsettled = done.changed or self.changed, done.unsettled
         return standing(dataclasses.replace(self.fence, uid=uid), request.workspace_id, self.deadline)
 
     def _wanted(self, body: Body) -> Change:
@@ -364,4 +367,5 @@ class Opening:
             expires_at=direct.expires_at(body),
             timings={**timings, "total": round(self.deadline.elapsed() * 1000, 1)},
             verdict=proof.verdict,
+            unsettled=self.unsettled,
         )

@@ -23,9 +23,13 @@ from ..lifecycle.names import check_choice, check_name, check_port
 from ..lifecycle.observed.agent_address import DEFAULT_AGENT_PORT, AddressMode
 from ..lifecycle.verification.spec import EgressBoundary, IngressBoundary, Unverified
 from .disks import Disk
+from .errors import NotSettledError
 from .fencing import check_epoch
 from .identity import Identity
 from .names import workspace_ref
+
+#: What a suspend does when the guest does not flush or quiesce: fail and let the pod run, or stop it and report that.
+OnFlushFailure = t.Literal["refuse", "suspend"]
 
 #: ``created``: it is new, with an empty disk. ``adopted``: it ran already. ``resumed``: its pod was started on its
 #: disk. ``recovered``: the same, after its pod had ended by itself.
@@ -45,6 +49,7 @@ class WorkspaceRequest:
         on_stale: what becomes of a workspace whose template was edited since, without ``refresh``: ``ignore``,
             ``report`` or ``refuse``.
         flush: whether a restart for a refresh flushes before.
+        on_flush_failure: what such a restart does when the flush fails; see ``SuspendRequest``.
         ttl: seconds (at least 10) after which the controller stops the pod by itself, the disk stays; None for never.
         labels: labels of its Sandbox.
         pod_labels: labels of its pod.
@@ -62,6 +67,7 @@ class WorkspaceRequest:
     refresh: bool = False
     on_stale: OnStale = "refuse"
     flush: bool = True
+    on_flush_failure: OnFlushFailure = "refuse"
     ttl: float | None = None
     labels: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     pod_labels: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -76,6 +82,7 @@ class WorkspaceRequest:
 
     def __post_init__(self) -> None:
         check_epoch(self.holder_epoch)
+        check_choice("on_flush_failure", self.on_flush_failure, t.get_args(OnFlushFailure))
         if self.ttl is not None:
             object.__setattr__(self, "ttl", seconds("ttl", self.ttl, MINIMUM_TTL))
         # An acquire of such a sandbox has the same checks.
@@ -115,6 +122,8 @@ class SuspendRequest:
         namespace, workspace_id, holder_epoch: as for ``WorkspaceRequest``.
         flush: whether the guest must have put everything on its disk before.
         quiesce: whether it must have stopped every process before that.
+        on_flush_failure: ``refuse`` lets the pod run when the guest does not flush or quiesce; ``suspend`` tries for at
+            most half of the time, stops the pod, and reports what was not done.
         timeout: seconds for everything up to the stopped pod (at least 1).
         resource_version: suspend only what is still exactly at this version, or None.
         agent_port, agent_address: where its agent answers.
@@ -125,6 +134,7 @@ class SuspendRequest:
     holder_epoch: int | None = None
     flush: bool = True
     quiesce: bool = False
+    on_flush_failure: OnFlushFailure = "refuse"
     timeout: float = DEFAULT_READY_TIMEOUT
     resource_version: str | None = None
     agent_port: int = DEFAULT_AGENT_PORT
@@ -133,6 +143,7 @@ class SuspendRequest:
     def __post_init__(self) -> None:
         object.__setattr__(self, "timeout", checked_timeout(self.namespace, self.holder_epoch, self.timeout))
         check_port("agent.port", self.agent_port)
+        check_choice("on_flush_failure", self.on_flush_failure, t.get_args(OnFlushFailure))
         check_choice("agent.address", self.agent_address, t.get_args(AddressMode))
 
     @property
@@ -173,6 +184,7 @@ class Opened:
         expires_at: when the controller stops its pod, or None.
         timings: milliseconds a stage.
         verdict: what was proven.
+        unsettled: as for ``Suspended``, of the restart for a refresh.
     """
 
     workspace_id: str
@@ -194,6 +206,7 @@ class Opened:
     expires_at: datetime.datetime | None
     timings: t.Mapping[str, float]
     verdict: Verdict
+    unsettled: tuple[NotSettledError, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,6 +220,8 @@ class Suspended:
         quiesced: the same about stopping its processes.
         holder_epoch: the epoch that it carries now.
         refreshed: whether its pod template was replaced.
+        unsettled: why the guest did not flush or quiesce, when the workspace was suspended all the same; what was not
+            on the disk is lost.
     """
 
     workspace_id: str
@@ -218,3 +233,4 @@ class Suspended:
     quiesced: QuiesceReport | None
     holder_epoch: int | None
     refreshed: bool = False
+    unsettled: tuple[NotSettledError, ...] = ()

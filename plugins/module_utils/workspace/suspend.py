@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import typing as t
+
 from ..cluster.client import Client
 from ..cluster.reads import read
 from ..cluster.resources import POD, Body, ObjectRef
@@ -11,11 +14,12 @@ from ..deadline import LONGEST_LOOK_SECONDS, Backoff, Deadline
 from ..errors import GoneError
 from ..guest.quiescence import FlushReport, QuiesceReport
 from ..lifecycle.acquire import direct
+from ..lifecycle.errors import AcquireError
 from ..lifecycle.observed.pod import FINAL_PHASES
 from .disks import read_disks, refuse_vanishing
-from .errors import WorkspaceNotFoundError, WorkspaceSuspendTimeoutError
+from .errors import NotSettledError, WorkspaceNotFoundError, WorkspaceSuspendTimeoutError
 from .fencing import SUSPENDED, Change, Fence, mode_of, stored_epoch
-from .flush import flush, quiesce, running_guest
+from .flush import flush, not_settled, quiesce, running_guest
 from .manifest import lags, refuse_mismatch, refuse_other, refuse_stranger, template_hash, template_of
 from .names import TEMPLATE_HASH_ANNOTATION
 from .opened_with import carried_over, record_of
@@ -40,7 +44,7 @@ def suspend_workspace(
     Raises:
         WorkspaceNotFoundError, WorkspaceMismatchError, WorkspaceReplacedError: there is no such workspace.
         WorkspacePreconditionError: another holder has it; neither it nor its guest was touched.
-        NotSettledError: the guest did not flush or quiesce; it runs on.
+        NotSettledError: the guest did not flush or quiesce, and the request refuses that; it runs on.
         WorkspaceDiskError: the pod is all that keeps a disk that somebody has deleted; it runs on.
         WorkspaceSuspendTimeoutError: the pod has not stopped in time; the workspace stays patched.
         ApiError, ApiUnreachableError: the API server's no, or silence.
@@ -48,9 +52,9 @@ def suspend_workspace(
     deadline = Deadline(request.timeout, client.clock)
     fence = Fence(client, request.ref, request.holder_epoch, uid, request.resource_version)
     body = standing(fence, request.workspace_id, deadline)
-    flushed = quiesced = None
+    settled = _Settled()
     if mode_of(body) != SUSPENDED and not dry_run:
-        quiesced, flushed = _settle(client, request, body, deadline)
+        settled = _settle(client, request, body, deadline)
     body, changed = fence.change(body, to_suspended, deadline, dry_run=dry_run)
     if wait and not dry_run:
         wait_until_stopped(client, request.ref, deadline)
@@ -61,9 +65,10 @@ def suspend_workspace(
         namespace=str(metadata["namespace"]),
         uid=str(metadata["uid"]),
         changed=changed,
-        flushed=flushed,
-        quiesced=quiesced,
+        flushed=settled.flushed,
+        quiesced=settled.quiesced,
         holder_epoch=stored_epoch(body),
+        unsettled=tuple(settled.problems),
     )
 
 
@@ -97,16 +102,55 @@ def to_suspended(body: Body) -> Change:
     return Change(spec={**mode, **ending})
 
 
-def _settle(
-    client: Client, request: SuspendRequest, body: Body, deadline: Deadline
-) -> tuple[QuiesceReport | None, FlushReport | None]:
-    guest = running_guest(client, request.ref, request.agent_port, request.agent_address, deadline)
+@dataclasses.dataclass
+class _Settled:
+    """What the guest did before its pod is stopped, and what it did not do."""
+
+    quiesced: QuiesceReport | None = None
+    flushed: FlushReport | None = None
+    problems: list[NotSettledError] = dataclasses.field(default_factory=list)
+
+
+def _settle(client: Client, request: SuspendRequest, body: Body, deadline: Deadline) -> _Settled:
+    """Quiesce and flush; a failure is raised, or collected where the workspace is suspended all the same."""
+    settled, limit = _Settled(), deadline
+    if request.on_flush_failure == "suspend":
+        limit = deadline.child(deadline.remaining() / 2)
+    try:
+        guest = running_guest(client, request.ref, request.agent_port, request.agent_address, deadline)
+    except AcquireError as error:
+        if request.on_flush_failure == "refuse" or not (request.flush or request.quiesce):
+            raise
+        settled.problems.append(not_settled("flush", "unreachable", request.ref, error))
+        return settled
     if guest is None:
-        return None, None
+        return settled
     refuse_vanishing(request.ref, read_disks(client, body, deadline))
     pod, agent = guest
-    quiesced = quiesce(agent, request.ref, deadline, pod) if request.quiesce else None
-    return quiesced, flush(agent, request.ref, deadline) if request.flush else None
+    if request.quiesce:
+        settled.quiesced = _attempt(settled, request, limit, lambda: quiesce(agent, request.ref, limit, pod))
+    if request.flush:
+        settled.flushed = _attempt(settled, request, limit, lambda: flush(agent, request.ref, limit))
+    return settled
+
+
+Report = t.TypeVar("Report")
+
+
+def _attempt(
+    settled: _Settled, request: SuspendRequest, limit: Deadline, call: t.Callable[[], Report]
+) -> Report | None:
+    """Ask the guest; where its failure is not refused, again while that may help and time is left."""
+    backoff = Backoff()
+    while True:
+        try:
+            return call()
+        except NotSettledError as error:
+            if request.on_flush_failure == "refuse":
+                raise
+            if not error.retryable or not backoff.wait(limit):
+                settled.problems.append(error)
+                return None
 
 
 def wait_until_stopped(client: Client, ref: ObjectRef, deadline: Deadline) -> None:

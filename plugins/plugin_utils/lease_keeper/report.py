@@ -20,6 +20,7 @@ class Story:
         self._forgotten: set[str] = set()
         self._released: set[str] = set()
         self._unreleased: dict[str, str] = {}
+        self._unflushed: dict[str, str] = {}
         self._lost: set[str] = set()
         self._renewals: int | None = None
 
@@ -45,6 +46,8 @@ class Story:
             elif message["event"] == "released":
                 self._released.add(uid)
                 self._unreleased.pop(uid, None)
+                if message.get("message"):
+                    self._unflushed[uid] = message["message"]
             elif message["event"] == "unreleased":
                 self._unreleased[uid] = message["message"]
             elif message["event"] == "lost":
@@ -70,13 +73,14 @@ class Story:
                 lines.append(f"lost: {_names(self._held[uid] for uid in self._lost)}")
             if stays:
                 lines.append(f"not released, as nobody asked for it: {_until(stays)}")
+            lines += [f"suspended without a flush: {message}" for message in self._unflushed.values()]
             lines += [self._failed(uid) for uid in self._open() if uid in self._marked]
             return lines
 
     def problems(self) -> bool:
-        """Whether something was lost or could not be released."""
+        """Whether something was lost, could not be released, or was suspended without a flush."""
         with self._lock:
-            return bool(self._lost or [uid for uid in self._open() if uid in self._marked])
+            return bool(self._lost or self._unflushed or [uid for uid in self._open() if uid in self._marked])
 
     def _open(self) -> list[str]:
         over = self._forgotten | self._released | self._lost

@@ -238,13 +238,26 @@ def test_what_a_newer_holder_has_is_left_to_it(fenced: Kept) -> None:
     assert "flush" not in fenced.asked
 
 
-def test_guest_that_does_not_answer_is_asked_again_until_the_deadline_and_then_runs_on(kept: Kept) -> None:
-    kept.cluster.agent.answers = False
-    (event,) = given_back(kept, 1.0)
-    assert event.kind == "unreleased"
+@pytest.mark.parametrize("reason", ["flush-unreachable", "flush-unsupported", "flush-failed"])
+def test_guest_that_does_not_flush_is_suspended_and_reported(kept: Kept, reason: str) -> None:
+    """Nobody is left at the end of a play, so its pod must not run on."""
+    if reason == "flush-unreachable":
+        kept.cluster.agent.answers = False
+    else:
+        kind = "unsupported" if reason == "flush-unsupported" else "io-error"
+        kept.cluster.agent.settles["flush"] = {"error": {"kind": kind, "message": "no"}}
+    (event,) = given_back(kept, 2.0)
+    assert event.kind == "released"
     assert event.error is not None
-    assert event.error.reason == "flush-unreachable"
-    assert mode(kept.cluster) == "Running"
+    assert event.error.reason == reason
+    assert mode(kept.cluster) == "Suspended"
+
+
+def test_agent_that_refuses_for_a_moment_is_asked_again_at_the_end(kept: Kept) -> None:
+    answer, refusals = kept.cluster.agent.answer, [b"", b""]
+    kept.cluster.agent.answer = lambda asked: refusals.pop() if refusals else answer(asked)  # type: ignore[method-assign]
+    (event,) = given_back(kept, 20.0)
+    assert (event.kind, event.error, refusals) == ("released", None, [])
 
 
 @pytest.mark.parametrize("fault", [status(503), Fault(How.CUT_BEFORE), Fault(How.CUT_AFTER)], ids=str)

@@ -154,6 +154,40 @@ def test_agent_that_does_not_answer_refuses_the_suspend(cluster: FakeCluster, cl
     assert mode(cluster) == "Running"
 
 
+@pytest.mark.parametrize("operation", ["flush", "quiesce"])
+@pytest.mark.parametrize("kind", ["unsupported", "io-error"])
+def test_suspend_that_must_not_fail_reports_what_the_guest_did_not_do(
+    cluster: FakeCluster, client: Client, operation: str, kind: str
+) -> None:
+    run(cluster, client)
+    cluster.agent.settles[operation] = {"error": {"kind": kind, "message": "no"}}
+    done = suspend(cluster, client, quiesce=True, on_flush_failure="suspend")
+    outcome = "unsupported" if kind == "unsupported" else "failed"
+    assert [error.reason for error in done.unsettled] == [f"{operation}-{outcome}"]
+    assert mode(cluster) == "Suspended"
+    assert (done.flushed is None, done.quiesced is None) == (operation == "flush", operation == "quiesce")
+
+
+def test_wedged_agent_leaves_time_for_the_suspend(cluster: FakeCluster, client: Client) -> None:
+    run(cluster, client)
+    cluster.agent.answers = False
+    with cluster.client(request_timeout=5.0) as patient:
+        done = suspend(cluster, patient, timeout=2.0, on_flush_failure="suspend")
+    assert [error.reason for error in done.unsettled] == ["flush-unreachable"]
+    assert mode(cluster) == "Suspended"
+
+
+def test_refresh_of_a_workspace_with_a_wedged_agent_may_restart_it(cluster: FakeCluster, client: Client) -> None:
+    run(cluster, client)
+    edit_template(cluster)
+    cluster.agent.settles["flush"] = {"error": {"kind": "unsupported", "message": "no"}}
+    with pytest.raises(NotSettledError):
+        refresh(cluster, client)
+    assert [error.reason for error in refresh(cluster, client, on_flush_failure="suspend").unsettled] == [
+        "flush-unsupported"
+    ]
+
+
 def test_where_no_pod_runs_there_is_nothing_to_flush(cluster: FakeCluster, client: Client) -> None:
     run(cluster, client)
     cluster.store.patch(key("pods"), {"status": {"phase": "Failed"}})

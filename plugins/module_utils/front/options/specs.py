@@ -171,6 +171,7 @@ WORKSPACE: Spec = {
     "release_on_end": {"type": "bool", "default": False},
     "flush": {"type": "bool", "default": True},
     "quiesce": {"type": "bool", "default": False},
+    "on_flush_failure": {"type": "str", "default": "refuse", "choices": ["refuse", "suspend"]},
     "delete_disk": {"type": "bool", "default": False},
     "resource_version": {"type": "str"},
     "ready_timeout": {"type": "str", "default": "60s"},

@@ -9,6 +9,7 @@ import typing as t
 
 from ...guest.quiescence import QuiesceReport
 from ...lifecycle.timestamps import timestamp
+from ...workspace.errors import NotSettledError
 from ...workspace.inventory import WorkspaceSummary
 from ...workspace.request import Opened, Suspended
 from .sandboxes import verdict_result
@@ -50,6 +51,7 @@ def suspended_result(done: Suspended) -> dict[str, t.Any]:
         "refreshed": done.refreshed,
         "holder_epoch": done.holder_epoch,
         "flushed": None if flushed is None else dataclasses.asdict(flushed),
+        "unsettled": [{"reason": error.reason, "msg": error.message} for error in done.unsettled],
         "quiesced": None if quiesced is None else quiesced_result(quiesced),
     }
 
@@ -63,6 +65,13 @@ def quiesced_result(report: QuiesceReport) -> dict[str, t.Any]:
         "outside_count": report.outside_count,
         "unseen_containers": list(report.unseen_containers),
     }
+
+
+def unsettled_warnings(unsettled: t.Sequence[NotSettledError]) -> list[str]:
+    """What the guest did not do before its pod was stopped, as warnings of the task."""
+    return [
+        f"{error.message} The pod was stopped all the same: what was not on its disk is lost." for error in unsettled
+    ]
 
 
 def summary_result(summary: WorkspaceSummary) -> dict[str, t.Any]:

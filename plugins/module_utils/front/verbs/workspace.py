@@ -23,7 +23,7 @@ from ..leases.workspaces import giving_back, hold
 from ..options.labels import labels_of
 from ..options.specs import WORKSPACE, Params
 from ..results.host_vars import host_vars
-from ..results.workspaces import opened_result, suspended_result
+from ..results.workspaces import opened_result, suspended_result, unsettled_warnings
 from ..verb import Context, Result, Verb, connect, namespace_of
 
 
@@ -46,7 +46,7 @@ def _running(client: Client, params: Params, context: Context, keeper: Keeping) 
         opening = Opening(client, request)
         body, origin, changed = opening.preview()
         result = _changed(_described(request, body), {**_described(request, body), "mode": "running"}, changed=changed)
-        return {**result, **_warned(opening.stale, request), "origin": origin}
+        return {**result, **_warnings(_stale_warnings(opening.stale, request)), "origin": origin}
     opened = open_workspace(client, request)
     hold(keeper, client, request, opened)
     workspace = opened_result(opened)
@@ -54,7 +54,8 @@ def _running(client: Client, params: Params, context: Context, keeper: Keeping) 
     before = {"workspace_id": opened.workspace_id, "mode": _BEFORE[opened.origin]}
     after = {**before, "mode": "running", "name": opened.name, "template": opened.template}
     result = _changed(before, after, changed=opened.changed)
-    return {**result, **_warned(opened.stale, request), "origin": opened.origin, "workspace": workspace}
+    warnings = [*_stale_warnings(opened.stale, request), *unsettled_warnings(opened.unsettled)]
+    return {**result, **_warnings(warnings), "origin": opened.origin, "workspace": workspace}
 
 
 #: What a workspace was before, by how it came to run.
@@ -69,6 +70,7 @@ def _suspended(client: Client, params: Params, context: Context, keeper: Keeping
         holder_epoch=params.get("holder_epoch"),
         flush=params["flush"],
         quiesce=params["quiesce"],
+        on_flush_failure=params["on_flush_failure"],
         timeout=length("wait_timeout", params["wait_timeout"]),
         resource_version=params.get("resource_version"),
         agent_port=agent.get("port", 1024),
@@ -79,7 +81,7 @@ def _suspended(client: Client, params: Params, context: Context, keeper: Keeping
     if params["refresh"]:
         refreshed = refresh_suspended(client, _request(client, params), dry_run=context.check_mode)
         done = dataclasses.replace(done, refreshed=refreshed, changed=done.changed or refreshed)
-    return {**_suspension(done), "workspace": suspended_result(done)}
+    return {**_suspension(done), **_warnings(unsettled_warnings(done.unsettled)), "workspace": suspended_result(done)}
 
 
 def _suspension(done: Suspended) -> Result:
@@ -114,6 +116,7 @@ def _request(client: Client, params: Params) -> WorkspaceRequest:
         carry_over=params["carry_over"],
         on_stale=params["on_stale"],
         flush=params["flush"],
+        on_flush_failure=params["on_flush_failure"],
         ttl=None if params.get("ttl") is None else seconds("ttl", params["ttl"]),
         labels=labels_of("labels", params),
         pod_labels=labels_of("pod_labels", params),
@@ -126,11 +129,14 @@ def _request(client: Client, params: Params) -> WorkspaceRequest:
     )
 
 
-def _warned(stale: t.Sequence[str], request: WorkspaceRequest) -> Result:
+def _stale_warnings(stale: t.Sequence[str], request: WorkspaceRequest) -> list[str]:
     if not stale or request.refresh:
-        return {}
-    fields = ", ".join(stale)
-    return {"warnings": [f"Workspace {request.workspace_id} is older than its template: {fields} differ."]}
+        return []
+    return [f"Workspace {request.workspace_id} is older than its template: {', '.join(stale)} differ."]
+
+
+def _warnings(warnings: list[str]) -> Result:
+    return {"warnings": warnings} if warnings else {}
 
 
 def _described(request: WorkspaceRequest, body: Body | None) -> dict[str, t.Any]:

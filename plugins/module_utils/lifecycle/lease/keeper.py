@@ -94,7 +94,7 @@ class Keeper:
     def _release(self, entry: Entry, deadline: Deadline) -> None:
         lease = entry.lease
         try:
-            lease.give_back(entry.client, deadline)
+            problem = lease.give_back(entry.client, deadline)
         except LeaseLostError as error:
             self._gave_back(entry, Event("lost", lease, error))
         except SandboxError as error:
@@ -102,7 +102,7 @@ class Keeper:
         except Exception as error:  # noqa: BLE001 - one that cannot be given back must not keep the others
             self._keeps(entry, SandboxError(f"{lease.ref} could not be given back: {type(error).__name__}."))
         else:
-            self._gave_back(entry, Event("released", lease))
+            self._gave_back(entry, Event("released", lease, problem))
 
     def _gave_back(self, entry: Entry, event: Event) -> None:
         self.book.let_go(entry.lease.uid)

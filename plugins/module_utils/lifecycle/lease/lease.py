@@ -112,8 +112,11 @@ class Lease:
             next_step=self.afterwards,
         )
 
-    def give_back(self, client: Client, deadline: Deadline) -> None:
+    def give_back(self, client: Client, deadline: Deadline) -> SandboxError | None:
         """Delete it; one that is gone, or whose name another one has, is given back.
+
+        Returns:
+            What was not done before, or None; a workspace whose guest did not flush has such a failure.
 
         Raises:
             LeaseLostError: it is another holder's, and was left alone.
@@ -121,6 +124,7 @@ class Lease:
         """
         with contextlib.suppress(GoneError, ConflictError):
             retry(deadline, lambda: client.delete(self.ref, deadline, uid=self.uid))
+        return None
 
     def described(self) -> dict[str, t.Any]:
         """The lease as plain data."""

@@ -130,3 +130,11 @@ def test_workspace_that_is_opened_again_is_neither_lost_nor_forgotten() -> None:
     story.heard({**held, "marked": False})
     assert not story.problems()
     assert story.summary()[1].startswith("not released, as nobody asked for it: Workspace agents/a")
+
+
+def test_workspace_that_was_suspended_without_a_flush_is_a_problem() -> None:
+    story = Story()
+    story.heard({"event": "held", "lease": workspace("a", END), "marked": True})
+    story.heard({"event": "released", "lease": workspace("a", END), "message": "the guest did not flush."})
+    assert story.problems()
+    assert story.summary()[1:] == ["suspended without a flush: the guest did not flush."]
