@@ -28,7 +28,7 @@ from ..engines.rule_source import RuleSource
 from ..sets.boxes import ADDRESS, EVERYTHING, KINDS, LOCAL, NODE, OUTSIDE, Box, Dimension
 from ..world.objects import Pod, PolicyRef, World
 from ..world.peers import Endpoint
-from .rules import CiliumPolicy, Part, Spec, policies
+from .rules import CiliumPolicy, Part, Spec, numbers_of, policies
 from .selectors import SERVICE_ACCOUNT, YES, identity_labels, in_identity
 
 LOCAL_HOST = Box(frozenset({NODE}), {LOCAL: YES})
@@ -101,7 +101,7 @@ class _Collected:
         """The tiers: what denies, then what allows."""
         refs = tuple(self.isolating)
         if self.unconfirmed.keys() >= self.isolating.keys():
-            self.allow += [_open(ref, BY_NODE) for ref in self.unconfirmed]
+            self.allow += [_open(ref, BY_NODE, closed=False) for ref in self.unconfirmed]
         return Direction(
             (
                 *before,
@@ -123,9 +123,9 @@ def _refs(rules: list[Rule]) -> tuple[PolicyRef, ...]:
     return tuple(dict.fromkeys(rule.policy for rule in rules))
 
 
-def _open(ref: PolicyRef, reason: str) -> Rule:
-    """What a policy that Cilium may not have taken may leave open: a single decision takes it for closed."""
-    return Rule(ref, None, ALLOW, (), uncertain=(Uncertainty(reason, (EVERYTHING,), closed=True),))
+def _open(ref: PolicyRef, reason: str, *, closed: bool) -> Rule:
+    """What a policy that Cilium may not have imported may leave open; *closed*: not in a single decision."""
+    return Rule(ref, None, ALLOW, (), uncertain=(Uncertainty(reason, (EVERYTHING,), closed=closed),))
 
 
 def _made_uncertain(rule: Rule, reason: str, *, closed: bool) -> Rule:
@@ -178,7 +178,7 @@ def _take(
     if isinstance(parts, str):
         for held in found.values():
             # What an earlier version of the policy allowed stays in force where an agent had imported it.
-            held.allow.append(_open(policy.ref, parts))
+            held.allow.append(_open(policy.ref, parts, closed=True))
             held.notes[f"{policy.ref}: {parts}"] = None
         return
     part: Part = parts[spec]
@@ -188,7 +188,7 @@ def _take(
             rule = source.rule(pod)
             # Without node labels Cilium refuses the whole policy, so what it closes is not sure.
             held.add(
-                _made_uncertain(rule, BY_NODE, closed=True) if unconfirmed and rule.action == DENY else rule, reason
+                _made_uncertain(rule, BY_NODE, closed=False) if unconfirmed and rule.action == DENY else rule, reason
             )
         if unconfirmed and direction in part.isolates:
             held.unconfirmed[policy.ref] = None
@@ -226,12 +226,14 @@ def _kubernetes(world: World, pod: Pod, found: dict[str, _Collected]) -> None:
 
 
 def _by_cilium(world: World, source: RuleSource) -> RuleSource:
-    """A NetworkPolicy's rule with its ``ipBlock`` as Cilium takes it; the same object for every pod."""
-    if not any(ADDRESS in box.where for box in source.peers):
+    """A NetworkPolicy's rule with ``ipBlock`` and ports by name as Cilium takes them; one object for all pods."""
+    by_name = source.direction == EGRESS and source.names
+    if not by_name and not any(ADDRESS in box.where for box in source.peers):
         return source
     kept: dict[RuleSource, RuleSource] = world.memo.setdefault("cilium blocks", {})
     if source not in kept:
-        kept[source] = dataclasses.replace(source, peers=tuple(map(_outside, source.peers)))
+        elsewhere = numbers_of(world, source.names) if by_name else None
+        kept[source] = dataclasses.replace(source, peers=tuple(map(_outside, source.peers)), elsewhere=elsewhere)
     return kept[source]
 
 

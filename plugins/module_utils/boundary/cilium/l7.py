@@ -51,8 +51,7 @@ def _header_passes(headers: t.Mapping[str, str], name: str, value: str | None) -
 
 
 def _http_matches(rule: t.Mapping[str, t.Any], request: t.Mapping[str, t.Any]) -> bool:
-    given = request.get("headers") or {}
-    headers = {str(name).lower(): str(value) for name, value in given.items()} if isinstance(given, dict) else {}
+    headers = {name.lower(): value for name, value in request.get("headers", {}).items()}
     host = request.get("host", headers.get("host", ""))
     if not (
         _text_matches(rule.get("method"), request.get("method", "GET"))

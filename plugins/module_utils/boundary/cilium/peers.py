@@ -134,7 +134,9 @@ def read_peers(rule: Reader, scope: Scope, *, ingress: bool, deny: bool) -> Peer
         reason = f"Cilium does not look up {rule.at('toServices')} of a deny rule"
         return Peers((), (*uncertain, Uncertainty(reason, (EVERYTHING,))), given=True, odd=odd, notes=tuple(notes))
     found = _KINDS[used[0]](rule, side + used[0], scope)
-    return dataclasses.replace(found, uncertain=(*found.uncertain, *uncertain), odd=odd, notes=tuple(notes))
+    return dataclasses.replace(
+        found, uncertain=(*found.uncertain, *uncertain), odd=odd or found.odd, notes=tuple(notes)
+    )
 
 
 def _endpoints(rule: Reader, key: str, scope: Scope) -> Peers:
@@ -198,7 +200,8 @@ def _cidr_sets(rule: Reader, key: str, scope: Scope) -> Peers:
         sure.append(held.minus(except_))
     unknown = [path for item in rule.items(key) or () for path in item.unknown(_CIDR_FIELDS)]
     uncertain += [Uncertainty(f"unknown field {path}", (ANY_OUTSIDE,)) for path in unknown]
-    return Peers(_outside(addresses.union_of(sure)), tuple(uncertain))
+    odd = f"unknown field {unknown[0]}" if unknown else None
+    return Peers(_outside(addresses.union_of(sure)), tuple(uncertain), odd=odd)
 
 
 _CIDR_FIELDS = frozenset({"cidr", "cidrGroupRef", "cidrGroupSelector", "except"})
@@ -307,6 +310,7 @@ def _services(rule: Reader, key: str, scope: Scope) -> Peers:
     uncertain: list[Uncertainty] = []
     matched = False
     for item in rule.items(key) or ():
+        uncertain += [Uncertainty(f"unknown field {path}", (EVERYTHING,)) for path in _unknown_in_service(item)]
         for body in _matching(item, scope.world):
             matched = True
             name, namespace, _unused = identity(body, namespaced=True)
@@ -328,6 +332,15 @@ def _services(rule: Reader, key: str, scope: Scope) -> Peers:
         wide = EVERYTHING if rule.body.get("toPorts") or rule.body.get("icmps") else Box(frozenset({POD, OUTSIDE}))
         uncertain.append(Uncertainty(reason, (wide,), closed=wide is not EVERYTHING))
     return Peers(tuple(sure), tuple(uncertain))
+
+
+def _unknown_in_service(item: Reader) -> list[str]:
+    """The fields of an item of ``toServices`` that are not known."""
+    found = item.unknown({"k8sService", "k8sServiceSelector"})
+    for key, known in (("k8sService", {"serviceName", "namespace"}), ("k8sServiceSelector", {"selector", "namespace"})):
+        inner = item.mapping(key)
+        found += inner.unknown(known) if inner is not None else []
+    return found
 
 
 def _matching(item: Reader, world: World) -> list[dict[str, object]]:

@@ -18,7 +18,7 @@ import dataclasses
 import functools
 import re
 
-from ..engines.rule_source import PortName
+from ..engines.model import PortName
 from ..sets.ports import NO_PORTS, TRANSPORTS, PortSet, union_of
 from ..world.strict_reader import Reader
 from .errors import Refused

@@ -18,10 +18,10 @@ import collections.abc as c
 import dataclasses
 import functools
 
-from ..engines.model import ALLOW, DENY, EGRESS, INGRESS, Rule, Uncertainty
+from ..engines.model import ALLOW, DENY, EGRESS, INGRESS, PortName, Rule, Uncertainty, named_ports
 from ..engines.rule_source import RuleSource
 from ..sets.boxes import EVERYTHING
-from ..sets.ports import ALL_PORTS
+from ..sets.ports import ALL_PORTS, PortSet, union_of
 from ..sets.selectors import Labels, Selector
 from ..world.objects import Body, Pod, PolicyRef, World, policy_ref
 from ..world.strict_reader import Reader
@@ -164,7 +164,7 @@ class Spec:
                     peers = read_peers(entry, scope, ingress=direction == INGRESS, deny=action == DENY)
                     by_node = by_node or peers.by_node
                     notes += peers.notes
-                    found += _sources(entry, peers, ref, index, direction, action, notes, odd)
+                    found += _sources(world, entry, peers, ref, index, direction, action, notes, odd)
                     if default_deny.truth(direction) is not False and odd is None:
                         isolates.add(direction)
             rules[direction] = tuple(found)
@@ -173,7 +173,13 @@ class Spec:
         return Part(frozenset(isolates), rules, tuple(notes), odd, by_node)
 
 
+def numbers_of(world: World, names: c.Iterable[PortName]) -> PortSet:
+    """The ports that the pods of a world have under some names."""
+    return union_of(named_ports(pod, *name) for name in names for pod in world.pods.values() if pod.ports)
+
+
 def _sources(
+    world: World,
     entry: Reader,
     peers: Peers,
     ref: PolicyRef,
@@ -196,7 +202,17 @@ def _sources(
     for item in items:
         notes += [f"{ref}: {reason}" for reason in item.layer7.undecided]
         source = RuleSource(
-            ref, index, action, direction, peers.sure, item.ports, item.names, peers.uncertain, item.odd
+            ref,
+            index,
+            action,
+            direction,
+            peers.sure,
+            item.ports,
+            item.names,
+            peers.uncertain,
+            item.odd,
+            fails_closed=not deny,
+            elsewhere=numbers_of(world, item.names) if item.names and direction == EGRESS and not deny else None,
         )
         reason = peers.odd or item.odd or odd
         if deny and reason:

@@ -15,8 +15,8 @@ from ..sets.ports import ALL_PORTS, NO_PORTS, TRANSPORTS, PortSet, union_of
 from ..sets.selectors import EVERYTHING, Selector, ValueSet
 from ..world.objects import Pod
 from ..world.strict_reader import Reader, read_selector
-from .model import ALLOW, EGRESS, Uncertainty
-from .rule_source import PortName, Relative
+from .model import ALLOW, EGRESS, PortName, Uncertainty
+from .rule_source import Relative
 
 Labels = c.Mapping[str, str]
 
@@ -133,7 +133,12 @@ def _in_namespaces(held: Reader, labels: Selector) -> Peers:
     def relative(namespace_labels: Labels | None) -> tuple[list[Box], list[Uncertainty]]:
         if namespace_labels is None:
             return [], [Uncertainty(_UNKNOWN_LABELS, tuple(boxes.pods(EVERYTHING, labels)))]
-        return [box for selector in make(keys, namespace_labels) for box in boxes.pods(selector, labels)], []
+        found = [box for selector in make(keys, namespace_labels) for box in boxes.pods(selector, labels)]
+        missing = [key for key in keys if key not in namespace_labels] if forms[0] == "notSameLabels" else []
+        if missing:
+            # The API's text does not settle whether an absent label is another value, and the field was removed.
+            return [], [Uncertainty(f"the pod's namespace has no label {missing[0]} for notSameLabels", tuple(found))]
+        return found, []
 
     return [], [], [relative]
 

@@ -54,6 +54,7 @@ class Engine(t.Protocol):
 
 def _decide(tiers: c.Sequence[Tier], endpoint: Endpoint, port: int, protocol: str, l7: L7 | None) -> bool:
     for number, tier in enumerate(tiers):
+        limited = False
         for rule in tier.rules:
             sure = rule.matches(endpoint, port, protocol)
             uncertainty = None if sure or not rule.uncertain else rule.uncertainty_at(endpoint, port, protocol)
@@ -62,6 +63,8 @@ def _decide(tiers: c.Sequence[Tier], endpoint: Endpoint, port: int, protocol: st
             closed = uncertainty is not None and uncertainty.closed
             if rule.action == ALLOW and not closed and permits(rule, l7):
                 return True
+            # A layer 7 limit drops what no rule permits, also where the direction is open by default.
+            limited = limited or (rule.action == ALLOW and sure)
             if rule.action == DENY and (sure or closed):
                 return False
             if rule.action == PASS and sure:
@@ -69,6 +72,6 @@ def _decide(tiers: c.Sequence[Tier], endpoint: Endpoint, port: int, protocol: st
             if rule.action == PASS and not closed and _decide(tiers[number + 1 :], endpoint, port, protocol, l7):
                 return True
         else:
-            if tier.default == DENY:
+            if tier.default == DENY or limited:
                 return False
     return True

@@ -26,8 +26,8 @@ from ..world.objects import Body, Pod, PolicyRef, World, policy_ref
 from ..world.strict_reader import Reader
 from .admin import admin_tiers
 from .compiled import Compiled
-from .model import ALLOW, DENY, EGRESS, INGRESS, NEXT, Direction, Rule, Tier, Uncertainty
-from .rule_source import PortName, RuleSource
+from .model import ALLOW, DENY, EGRESS, INGRESS, NEXT, Direction, PortName, Rule, Tier, Uncertainty
+from .rule_source import RuleSource
 
 #: Where a pod's own node comes from: no policy can close a port to it.
 LOCAL_NODE = Box(frozenset({NODE}), {LOCAL: ValueSet(frozenset({"yes"}))})

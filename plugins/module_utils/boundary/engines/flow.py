@@ -16,8 +16,7 @@ import typing as t
 from ..sets.boxes import ADDRESS, Box, Dimension, Region, TooManyBoxes, ValuesOf, meet_all, minus_all
 from ..sets.ports import ALL_PORTS, PortSet
 from ..world.peers import Endpoint
-from .model import ALLOW, DENY, L7, NAMED_PORT, PASS, Direction, Rule, Tier, Uncertainty, permits
-from .rule_source import named_ports
+from .model import ALLOW, DENY, L7, PASS, Direction, Rule, Tier, Uncertainty, named_ports, permits
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -142,42 +141,46 @@ def _surely(rule: Rule, closed: bool) -> list[Box]:
 def possible(rules: Direction, endpoint: Endpoint, port: int, protocol: str, l7: L7 | None) -> bool:
     """Whether an endpoint whose address is not known is let through under any address that it may have."""
     ports = PortSet.of(protocol, port)
-    tiers = [_residual(tier, endpoint, ports, l7) for tier in rules.tiers]
+    tiers = [part for tier in rules.tiers for part in _residual(tier, endpoint, ports, l7)]
     start = [Box(frozenset({endpoint.kind}), {}, ports)]
     return any(True for _unused in flow(tiers, Memo(start), closed=True))
 
 
 def allowed_with(rules: Direction, endpoint: Endpoint) -> list[Hit]:
     """What of the traffic with one endpoint is allowed, rule by rule; the ports are those of the regions' boxes."""
-    tiers = [_residual(tier, endpoint, ALL_PORTS, None) for tier in rules.tiers]
+    tiers = [part for tier in rules.tiers for part in _residual(tier, endpoint, ALL_PORTS, None)]
     return list(flow(tiers, Memo([Box(frozenset({endpoint.kind}))])))
 
 
-def _residual(tier: Tier, endpoint: Endpoint, ports: PortSet, l7: L7 | None) -> Tier:
-    """The tier with everything but the ports, and an address that is not known, decided."""
+def _residual(tier: Tier, endpoint: Endpoint, ports: PortSet, l7: L7 | None) -> list[Tier]:
+    """The tier with everything but the ports, and an address that is not known, decided.
+
+    A second tier closes the traffic of allow rules whose layer 7 limits refuse the request.
+    """
 
     def rest(boxes: c.Iterable[Box]) -> tuple[Box, ...]:
         return tuple(left for box in boxes if (left := _without(box, endpoint, ports)) is not None)
 
     rules: list[Rule] = []
-    known = endpoint.pod is not None and endpoint.pod.ports is not None
+    refused: list[Rule] = []
     for rule in tier.rules:
-        if rule.action == ALLOW and not permits(rule, l7):
-            continue
         named = [
             item.peers.on(item.peers.ports.meet(named_ports(endpoint.pod, item.name, item.protocol)))
             for item in rule.named
             if endpoint.pod is not None
         ]
-        uncertain = [
-            Uncertainty(uncertainty.reason, rest(uncertainty.region), uncertainty.closed)
-            for uncertainty in rule.uncertain
-            if not (known and uncertainty.reason.startswith(NAMED_PORT))
-        ]
-        rules.append(
-            dataclasses.replace(rule, region=rest((*rule.region, *named)), named=(), uncertain=tuple(uncertain))
-        )
-    return dataclasses.replace(tier, rules=tuple(rules))
+        region = rest((*rule.region, *named))
+        if rule.action == ALLOW and not permits(rule, l7):
+            refused.append(Rule(rule.policy, rule.index, DENY, region))
+            continue
+        uncertain = []
+        for one in rule.uncertain:
+            held = one.ports_of(endpoint.pod)
+            boxes = one.region if held is ALL_PORTS else [box.on(box.ports.meet(held)) for box in one.region]
+            uncertain.append(Uncertainty(one.reason, rest(boxes), one.closed, one.name))
+        rules.append(dataclasses.replace(rule, region=region, named=(), uncertain=tuple(uncertain)))
+    found = [dataclasses.replace(tier, rules=tuple(rules))]
+    return [*found, Tier(tier.name, tuple(refused), ordered=True)] if refused else found
 
 
 def _without(box: Box, endpoint: Endpoint, ports: PortSet) -> Box | None:

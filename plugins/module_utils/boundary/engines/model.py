@@ -29,7 +29,8 @@ import operator
 import typing as t
 
 from ..sets.boxes import Box
-from ..world.objects import PolicyRef
+from ..sets.ports import ALL_PORTS, PortSet, union_of
+from ..world.objects import Pod, PolicyRef
 from ..world.peers import Endpoint
 
 ALLOW = "allow"
@@ -42,6 +43,18 @@ INGRESS = "ingress"
 DIRECTIONS = (EGRESS, INGRESS)
 
 L7 = c.Mapping[str, t.Any]
+
+#: A port by name, and the protocol it must have (None: any).
+PortName = tuple[str, t.Optional[str]]
+
+
+def named_ports(pod: Pod, name: str, protocol: str | None, *, sidecar: bool = False) -> PortSet:
+    """The ports that a pod has under a name: those of its containers, or those of its sidecars."""
+    return union_of(
+        PortSet.of(port.protocol, port.number)
+        for port in pod.ports or ()
+        if port.name == name and protocol in {None, port.protocol} and port.sidecar == sidecar
+    )
 
 
 class L7Limit(t.Protocol):
@@ -58,13 +71,23 @@ class Uncertainty:
     Attributes:
         reason: why it cannot be known, for people.
         region: the traffic.
-        closed: whether every implementation must fail closed here (an unknown peer field): then a single decision takes
-            an allow as not given and a deny as given, while a verdict still counts the allow as open.
+        closed: whether a single decision takes the closed side: an allow as not given, because the engine's defaults do
+            not give it, and a deny as given, because every implementation must fail closed here (an unknown peer
+            field). A verdict counts the allow as open all the same.
+        name: for traffic on a port known by name, the name and its protocol (None: any). The ports of a pod whose ports
+            are known are looked up; what is left of it is a sidecar's port.
     """
 
     reason: str
     region: tuple[Box, ...]
     closed: bool = False
+    name: PortName | None = None
+
+    def ports_of(self, pod: Pod | None) -> PortSet:
+        """The ports on which it concerns a peer."""
+        if self.name is None or pod is None or pod.ports is None:
+            return ALL_PORTS
+        return named_ports(pod, *self.name, sidecar=True)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -89,12 +112,7 @@ class Named:
 
     def matches_port(self, endpoint: Endpoint, port: int, protocol: str) -> bool:
         """Whether the endpoint is a pod that has a port of that name at that number."""
-        if endpoint.pod is None or (self.protocol or protocol) != protocol:
-            return False
-        return any(
-            (known.name, known.protocol, known.number) == (self.name, protocol, port)
-            for known in endpoint.pod.ports or ()
-        )
+        return endpoint.pod is not None and named_ports(endpoint.pod, self.name, self.protocol).contains(protocol, port)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -126,21 +144,13 @@ class Rule:
         )
 
     def uncertainty_at(self, endpoint: Endpoint, port: int, protocol: str) -> Uncertainty | None:
-        """The uncertainty that a point falls under, or None. A known pod's named ports leave none."""
+        """The uncertainty that a point falls under, or None."""
         for uncertainty in self.uncertain:
-            if (
-                uncertainty.reason.startswith(NAMED_PORT)
-                and endpoint.pod is not None
-                and endpoint.pod.ports is not None
+            if uncertainty.ports_of(endpoint.pod).contains(protocol, port) and any(
+                box.contains(endpoint.kind, endpoint.value, protocol, port) for box in uncertainty.region
             ):
-                continue
-            if any(box.contains(endpoint.kind, endpoint.value, protocol, port) for box in uncertainty.region):
                 return uncertainty
         return None
-
-
-#: How the reason of a named port's uncertainty begins.
-NAMED_PORT = "named port"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import itertools
 import typing as t
 
 from ..engines.flow import Hit, Memo, allowed_with, flow
@@ -208,10 +209,14 @@ def _between(world: World, row: Group, peer: Group) -> Cell:
 
 @dataclasses.dataclass(frozen=True)
 class _End:
-    """What one end of a connection lets through."""
+    """What one end of a connection lets through.
 
-    sure: PortSet
-    perhaps: PortSet
+    Attributes:
+        ports: what is open, and what may be open, for each IP version of the peer; None for an unknown address.
+        evidence, closed_by: as in ``Side``.
+    """
+
+    ports: c.Mapping[int | None, tuple[PortSet, PortSet]]
     evidence: list[Evidence]
     closed_by: tuple[str, ...]
 
@@ -222,12 +227,13 @@ def _end(world: World, group: Group, peer: Pod, direction: str) -> _End | None:
         return None
     compiled = group.reach.compiled
     rules = compiled.direction(direction)
-    hits: list[Hit] = []
+    hits: dict[int | None, list[Hit]] = {}
     for endpoint in of_pod(world, peer, group.pod):
+        found = hits.setdefault(endpoint.address and endpoint.address[0], [])
         # The pods of a group are on several nodes, and so may be those of the other.
-        hits.extend(allowed_with(rules, dataclasses.replace(compiled.seen(endpoint), local=False)))
+        found.extend(allowed_with(rules, dataclasses.replace(compiled.seen(endpoint), local=False)))
         if endpoint.kind == NODE and rules.always:
-            hits.append(Hit(None, [boxes.EVERYTHING], OWN_NODE))
+            found.append(Hit(None, [boxes.EVERYTHING], OWN_NODE))
     return _made(world, group, direction, rules, hits)
 
 
@@ -235,26 +241,29 @@ def _with_place(world: World, row: Group, name: str, start: Region) -> Cell:
     sides = []
     for direction, rules in _sides(row).items():
         hits = list(flow(rules.tiers, Memo(start)))
-        sides.append(_joined([_made(world, row, direction, rules, hits)]))
+        sides.append(_joined([_made(world, row, direction, rules, {None: hits})]))
     return Cell(row.name, name, sides[0], sides[1])
 
 
-def _made(world: World, group: Group, direction: str, rules: Direction, hits: list[Hit]) -> _End:
-    sure, perhaps = [NO_PORTS], [NO_PORTS]
+def _made(world: World, group: Group, direction: str, rules: Direction, hits: c.Mapping[int | None, list[Hit]]) -> _End:
+    held: dict[int | None, tuple[PortSet, PortSet]] = {}
     evidence: dict[Evidence, None] = {}
     words = _words(world, rules)
-    for hit in hits:
-        real = [box for box in (realizable(box, world) for box in hit.region) if box is not None]
-        if not real:
-            continue
-        ports = union_of(box.ports for box in real)
-        (sure if hit.reason is None else perhaps).append(ports)
-        policy = None if hit.rule is None else str(hit.rule.policy)
-        number = None if hit.rule is None else hit.rule.index
-        peers = "anything" if hit.rule is None else words.get((policy, number), "")
-        evidence[Evidence(group.name, direction, policy, number, peers, str(ports), hit.reason)] = None
+    for version, found in hits.items():
+        sure, perhaps = [NO_PORTS], [NO_PORTS]
+        for hit in found:
+            real = [box for box in (realizable(box, world) for box in hit.region) if box is not None]
+            if not real:
+                continue
+            ports = union_of(box.ports for box in real)
+            (sure if hit.reason is None else perhaps).append(ports)
+            policy = None if hit.rule is None else str(hit.rule.policy)
+            number = None if hit.rule is None else hit.rule.index
+            peers = "anything" if hit.rule is None else words.get((policy, number), "")
+            evidence[Evidence(group.name, direction, policy, number, peers, str(ports), hit.reason)] = None
+        held[version] = (union_of(sure), union_of([*sure, *perhaps]))
     closed_by = tuple(name for tier in rules.tiers if tier.default == DENY for name in tier.policy_names)
-    return _End(union_of(sure), union_of(perhaps), list(evidence), closed_by)
+    return _End(held, list(evidence), closed_by)
 
 
 def _words(world: World, rules: Direction) -> dict[tuple[str | None, int | None], str]:
@@ -276,10 +285,13 @@ def _peers_of(rule: Rule, world: World) -> str:
 
 
 def _joined(ends: list[_End]) -> Side:
-    """A direction that is open on what all of its ends let through."""
-    sure, may = ends[0].sure, ends[0].sure.union(ends[0].perhaps)
+    """A direction that is open on what all of its ends let through, under one IP version."""
+    held = ends[0].ports
     for end in ends[1:]:
-        sure, may = sure.meet(end.sure), may.meet(end.sure.union(end.perhaps))
+        pairs = itertools.product(held.items(), end.ports.items())
+        both = [(one, other) for (mine, one), (its, other) in pairs if mine == its or None in {mine, its}]
+        held = dict(enumerate((one[0].meet(other[0]), one[1].meet(other[1])) for one, other in both))
+    sure, may = (union_of([NO_PORTS, *(pair[place] for pair in held.values())]) for place in (0, 1))
     closed_by = tuple(dict.fromkeys(name for end in ends for name in end.closed_by))[:MOST_EVIDENCE]
     if may.empty:
         return Side("closed", "no port", closed_by=closed_by)

@@ -107,7 +107,8 @@ class Reach:
             peer: see ``peers``. A peer with several addresses is let through when one of them is.
             port: the port on the side that is connected to; for ICMP the message type, None for an echo request.
             protocol: ``TCP``, ``UDP``, ``SCTP``, ``ICMP`` or ``ICMPv6``.
-            l7: ``{"dns": name}``, ``{"http": {…}}`` or ``{"sni": name}``; None asks about layer 4 alone.
+            l7: ``{"dns": name}``, ``{"sni": name}`` or ``{"http": {…}}`` with ``method``, ``path``, ``host`` (texts)
+                and ``headers`` (a mapping of texts); None asks about layer 4 alone.
 
         Returns:
             True also for what cannot be known to be closed.
@@ -115,12 +116,23 @@ class Reach:
         Raises:
             QuestionError: the question makes no sense, or names what is not among the objects.
         """
+        return bool(self.versions(direction, peer, port, protocol, l7))
+
+    def versions(
+        self, direction: str, peer: Peer, port: int | None, protocol: str, l7: L7 | None
+    ) -> frozenset[int | None]:
+        """The IP versions under which ``allows`` lets traffic through; None stands for an address that is not known."""
         number = _port(port, protocol)
+        _check_l7(l7)
         self.compiled.direction(direction)
         endpoints = resolve(self.world, peer, self.pod)
         if any(endpoint.pod is self.pod for endpoint in endpoints):
-            return True
-        return any(self.compiled.decide(direction, endpoint, number, protocol, l7) for endpoint in endpoints)
+            return frozenset({None})
+        return frozenset(
+            endpoint.address and endpoint.address[0]
+            for endpoint in endpoints
+            if self.compiled.decide(direction, endpoint, number, protocol, l7)
+        )
 
     def within(self, request: object) -> Verdict:
         """Whether the pod's egress stays within a request.
@@ -242,11 +254,15 @@ def connects(
         protocol, engine, l7: as for ``Reach.allows``.
     """
     world = World.read(objects)
+    ends: list[frozenset[int | None]] = []
     for here, there, direction in ((source, destination, EGRESS), (destination, source, INGRESS)):
         pod = _pod_of(world, here)
-        if pod is not None and not Reach(world, pod, engine).allows(direction, there, port, protocol, l7):
-            return False
-    return True
+        if pod is not None:
+            ends.append(Reach(world, pod, engine).versions(direction, there, port, protocol, l7))
+    if len(ends) < 2 or any(None in versions for versions in ends):
+        return all(ends)
+    # A connection has one IP version, which both ends must let through.
+    return bool(ends[0] & ends[1])
 
 
 def _pod_of(world: World, peer: Peer) -> Pod | None:
@@ -284,6 +300,30 @@ def _port(port: int | None, protocol: str) -> int:
     if not isinstance(port, int) or isinstance(port, bool) or not low <= port <= high:
         raise QuestionError(f"A {protocol} port is a number from {low} to {high}, got {port!r}.")
     return port
+
+
+def _check_l7(l7: L7 | None) -> None:
+    """Raise QuestionError for an application request that no rule could be compared with."""
+    if l7 is None:
+        return
+    body: object = l7
+    if not isinstance(body, c.Mapping) or len(body) != 1 or not body.keys() <= {"dns", "http", "sni"}:
+        raise QuestionError(f"A layer 7 request has one of dns, http and sni, got {l7!r}.")
+    ((kind, value),) = body.items()
+    if kind != "http":
+        if not isinstance(value, str) or not value:
+            raise QuestionError(f"The {kind} of a layer 7 request is a name, got {value!r}.")
+        return
+    fields = {"method", "path", "host", "headers"}
+    if not isinstance(value, c.Mapping) or not value.keys() <= fields:
+        raise QuestionError(f"An HTTP request is a mapping with {', '.join(sorted(fields))}, got {value!r}.")
+    headers = value.get("headers", {})
+    texts = [item for pair in headers.items() for item in pair] if isinstance(headers, c.Mapping) else [None]
+    if not all(isinstance(item, str) for item in texts):
+        raise QuestionError(f"The headers of an HTTP request are a mapping of texts, got {headers!r}.")
+    for field in fields - {"headers"}:
+        if not isinstance(value.get(field, ""), str):
+            raise QuestionError(f"The {field} of an HTTP request is a text, got {value[field]!r}.")
 
 
 def _ignored(world: World, engine: str) -> list[str]:

@@ -33,11 +33,18 @@ _NODE_ADDRESSES = frozenset({"InternalIP", "ExternalIP"})
 
 @dataclasses.dataclass(frozen=True)
 class NamedPort:
-    """A container port with a name."""
+    """A container port with a name.
+
+    Attributes:
+        name, protocol, number: of the port.
+        sidecar: whether an init container with ``restartPolicy: Always`` has it. Some network plugins do not find such
+            a port by its name (projectcalico/calico#8885), so a rule about the name may or may not match it.
+    """
 
     name: str
     protocol: str
     number: int
+    sidecar: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -271,14 +278,16 @@ def read_pod(body: Body) -> Pod:
 
 
 def read_ports(spec: Reader) -> tuple[NamedPort, ...]:
-    """The named ports of a pod's containers."""
+    """The named ports of a pod's containers and sidecars; other init containers end before the pod is ready."""
+    sidecars = [one for one in spec.items("initContainers") or () if one.text("restartPolicy") == "Always"]
     found: list[NamedPort] = []
-    for container in spec.items("containers") or ():
-        for entry in container.items("ports") or ():
-            name, number = entry.text("name"), entry.number("containerPort", 1, 65535)
-            protocol = entry.protocol("protocol") or "TCP"
-            if name and number is not None:
-                found.append(NamedPort(name, protocol, number))
+    for containers, sidecar in ((spec.items("containers") or (), False), (sidecars, True)):
+        for container in containers:
+            for entry in container.items("ports") or ():
+                name, number = entry.text("name"), entry.number("containerPort", 1, 65535)
+                protocol = entry.protocol("protocol") or "TCP"
+                if name and number is not None:
+                    found.append(NamedPort(name, protocol, number, sidecar))
     return tuple(found)
 
 

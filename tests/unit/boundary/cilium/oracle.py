@@ -145,17 +145,30 @@ def _is_peer(identity: Identity, rule: Body, side: str, namespace: str | None) -
     return None
 
 
-def _port(item: Body, port: int, protocol: str, target: Identity) -> bool:
+#: The numbers that some pod has under some name: before v1.20, Cilium opens them to peers that are not pods too.
+NUMBERS = {pair for _body, identity in PEERS.values() for pair in identity.named}
+
+
+def _port(item: Body, port: int, protocol: str, target: Identity, *, older: bool) -> bool:
     if item.get("protocol", "ANY") not in {"ANY", protocol} or protocol not in {"TCP", "UDP", "SCTP"}:
         return False
     if not item["port"].isdigit():
-        return protocol == "TCP" and (item["port"], port) in target.named
+        has_names = bool(_label(target, "k8s:" + NAMESPACE)) or not older
+        return protocol == "TCP" and (item["port"], port) in (target.named if has_names else NUMBERS)
     low = int(item["port"])
     return low == 0 or low <= port <= max(low, item.get("endPort", 0))
 
 
 def _matches(
-    rule: Body, side: str, namespace: str | None, peer: Identity, me: Identity, port: int, protocol: str
+    rule: Body,
+    side: str,
+    namespace: str | None,
+    peer: Identity,
+    me: Identity,
+    port: int,
+    protocol: str,
+    *,
+    older: bool = False,
 ) -> bool:
     about = _is_peer(peer, rule, side, namespace)
     limited = bool(rule.get("toPorts") or rule.get("icmps"))
@@ -164,7 +177,11 @@ def _matches(
     target = me if side == "from" else peer
     return (
         not limited
-        or any(_port(item, port, protocol, target) for group in rule.get("toPorts") or () for item in group["ports"])
+        or any(
+            _port(item, port, protocol, target, older=older)
+            for group in rule.get("toPorts") or ()
+            for item in group["ports"]
+        )
         or (
             protocol == "ICMP"
             and any(item["type"] == port for group in rule.get("icmps") or () for item in group["fields"])
@@ -173,7 +190,7 @@ def _matches(
 
 
 def allowed(policies: list[Body], pod: str, direction: str, peer: str, port: int, protocol: str) -> bool:
-    """Whether the policies of a pod let one point of traffic through."""
+    """Whether the policies of a pod let one point of traffic through, in any version of Cilium."""
     me, other = PEERS[pod][1], PEERS[peer][1]
     side = "to" if direction == "egress" else "from"
     closed = permitted = False
@@ -186,7 +203,7 @@ def allowed(policies: list[Body], pod: str, direction: str, peer: str, port: int
             return False
         if (denies or allows) and (spec.get("enableDefaultDeny") or {}).get(direction) is not False:
             closed = True
-        permitted |= any(_matches(rule, side, namespace, other, me, port, protocol) for rule in allows)
+        permitted |= any(_matches(rule, side, namespace, other, me, port, protocol, older=True) for rule in allows)
     local = direction == "ingress" and ("reserved", "host", "") in other.labels
     return permitted or local or not closed
 

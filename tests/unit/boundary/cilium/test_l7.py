@@ -65,7 +65,7 @@ class TestPorts:
         assert allowed(FOREIGN, 8082)
         assert not allowed(PEER, 8082)
         assert not allowed(PEER, 8081, "UDP")
-        assert not allowed(WORLD, 8081)
+        assert not allowed(WORLD, 8079)
         inward = ingress(cnp(ingress=[{"toPorts": ports("agent")}]))
         assert inward(WORLD, 8080)
         assert not inward(PEER, 8081)
@@ -118,9 +118,15 @@ class TestAboveThePort:
         other = cnp("plain", egress=[{"toEntities": ["world"]}, {"toPorts": ports("53/TCP")}])
         assert not egress(limited, other)(DNS, 53, "UDP", {"dns": "evil.example"})
 
-    def test_without_default_deny_a_limit_holds_nothing_back(self) -> None:
+    def test_without_default_deny_a_limit_holds_back_what_no_rule_permits(self) -> None:
+        """enableDefaultDeny does not apply to layer 7 (Cilium documentation, policy enforcement modes)."""
         limited = cnp(egress=[{"toPorts": self.ONE_NAME}], enableDefaultDeny={"egress": False})
-        assert egress(limited)(DNS, 53, "UDP", {"dns": "evil.example"})
+        for peer in (DNS, WORLD, {"fqdn": "example.com"}):
+            assert not egress(limited)(peer, 53, "UDP", {"dns": "evil.example"})
+            assert egress(limited)(peer, 53, "UDP")
+            assert egress(limited)(peer, 54, "UDP", {"dns": "evil.example"})
+        beside = cnp("more", egress=[{"toPorts": ports("53/UDP")}], enableDefaultDeny={"egress": False})
+        assert egress(limited, beside)(WORLD, 53, "UDP", {"dns": "evil.example"})
 
     def test_server_names_limit_tls_and_not_the_address(self) -> None:
         allowed = egress(cnp(egress=[{"toPorts": ports("443/TCP", serverNames=["*.pypi.org", "pypi.org"])}]))
@@ -367,8 +373,10 @@ class TestNodesByLabel:
         assert not reach(self.POLICY, cnp("close", ingress=[{}])).ingress_verdict(8080).undecided
 
     def test_a_deny_of_nodes_is_not_relied_on_in_a_verdict(self) -> None:
-        policy = cnp(egress=ANYWHERE, egressDeny=[{"toNodes": [{}]}])
-        assert not egress(policy)(OTHER_NODE)
+        policy = cnp(egress=ANYWHERE, egressDeny=[{"toNodes": [{}]}, {"toPorts": ports("agent")}])
+        assert egress(policy)(OTHER_NODE)
+        assert egress(policy)(PEER, 8081)
+        assert egress(policy)(PEER, 8082)
         assert not reach(policy).within("no_network").holds
 
 
@@ -388,9 +396,3 @@ class TestEvidence:
         deny, allow = (text.index(f"CiliumNetworkPolicy agents/p rule 0 {verb}") for verb in ("denies", "allows"))
         assert deny < allow
         assert "203.0.113.0/24" in text
-
-
-class TestDenyOfServices:
-    def test_it_is_not_relied_on(self) -> None:
-        rule = {"toServices": [{"k8sService": {"serviceName": "web"}}]}
-        assert egress(cnp(egress=ANYWHERE, egressDeny=[rule]), TestSpecsNodesServices.SERVICE)(FOREIGN)

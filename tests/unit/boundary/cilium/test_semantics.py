@@ -318,10 +318,14 @@ class TestNodes:
         assert reach(CLOSED, unplaced, of="agents/new").allows("ingress", OTHER_NODE, 8080)
 
     def test_nodes_by_label_are_other_nodes(self) -> None:
-        allowed = ingress(cnp(ingress=[{"fromNodes": [{"matchLabels": {"role": "edge"}}]}]))
+        valid = {"status": {"conditions": [{"type": "Valid", "status": "True"}]}}
+        allowed = ingress({**cnp(ingress=[{"fromNodes": [{"matchLabels": {"role": "edge"}}]}]), **valid})
         assert allowed(OTHER_NODE)
         assert not allowed({"entity": "remote-node"})
-        assert not egress(cnp(egress=[{"toNodes": [{}]}]))(HOST)
+        assert not egress({**cnp(egress=[{"toNodes": [{}]}]), **valid})(HOST)
+
+    def test_nodes_by_label_close_nothing_where_nothing_reports_that_cilium_takes_them(self) -> None:
+        assert egress(cnp(egress=[{"toNodes": [{}]}]))(HOST)
 
     def test_a_control_plane_node_may_be_the_api_server(self) -> None:
         control = node("control", "192.168.0.3", **{"node-role.kubernetes.io/control-plane": ""})
