@@ -185,3 +185,9 @@ class ApiTimeoutError(ApiUnreachableError):
 
 class ApiAnswerError(ApiUnreachableError):
     """An answer that is no Kubernetes answer: truncated, no JSON, or larger than the bound."""
+
+
+def printable(text: str, limit: int = 500) -> str:
+    """Text from outside, safe for a log: one line, no control characters, at most ``limit`` characters."""
+    cleaned = (character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text[:limit])
+    return "".join(cleaned) + ("…" if len(text) > limit else "")

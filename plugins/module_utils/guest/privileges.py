@@ -21,10 +21,10 @@ import re
 import typing as t
 
 from ..deadline import Deadline
+from ..errors import printable
 from .agent import Agent
 from .errors import GuestRefusedError, GuestTimeoutError, GuestUnreachableError, GuestUnsupportedError, PrivilegeError
 from .execution.stream import Execution
-from .protocol.call import printable
 
 Kernel = t.Literal["linux", "gvisor", "unknown"]
 

@@ -8,9 +8,10 @@ import dataclasses
 import typing as t
 
 from ..deadline import Deadline
+from ..errors import printable
 from .agent import Agent
 from .errors import QuiesceUnconfirmedError
-from .protocol.call import Call, printable
+from .protocol.call import Call
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from ...deadline import Deadline
-from ...errors import InputError
+from ...errors import InputError, printable
 from ..errors import GuestError, GuestProtocolError, GuestRefusedError, GuestUnauthorizedError, GuestUnsupportedError
 from .connection import Connection, Peer, connect, no_agent
 from .wire import FIRST_FRAME_LIMIT, FRAME_LIMIT, decode_json, encode, encode_json
@@ -187,9 +187,3 @@ _NEXT_STEPS = {
     "not-connected": "Look whether the program in the sandbox listens, on 127.0.0.1 or on all addresses.",
     "quiescing": "Wait until everything has been stopped, then start it.",
 }
-
-
-def printable(text: str, limit: int = 500) -> str:
-    """What a guest said, safe for a log: one line, no control characters, at most ``limit`` characters."""
-    cleaned = (character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text[:limit])
-    return "".join(cleaned) + ("…" if len(text) > limit else "")

@@ -21,10 +21,9 @@ from ...boundary.sets.addresses import AddressSet, parse_address
 from ...cluster.client import Client
 from ...cluster.resources import POD, Body, condition
 from ...deadline import Backoff, Deadline
-from ...errors import SandboxError
+from ...errors import SandboxError, printable
 from ...guest.agent import Agent
 from ...guest.errors import GuestRefusedError, GuestTimeoutError
-from ...guest.protocol.call import printable
 from ..errors import BoundaryError
 from .network_program import PROGRAM
 

@@ -8,6 +8,7 @@ import collections
 import contextlib
 import errno
 import json
+import os
 import resource
 import socket
 import sys
@@ -58,7 +59,12 @@ class Server:
     def __init__(self, settings: Settings, token: bytes, children: Children) -> None:
         self._token = token
         self._context = Context(settings, children)
-        self._listener = listen(settings.address, settings.port)
+        if settings.listener:
+            from handover import receive_listener
+
+            self._listener = receive_listener(settings.listener)
+        else:
+            self._listener = listen(settings.address, settings.port)
         self._stopping = False
         self._lock = threading.Lock()
         self._connections = 0
@@ -68,6 +74,8 @@ class Server:
 
     @property
     def where(self) -> str:
+        if self._listener.family == socket.AF_UNIX:
+            return os.fsdecode(self._listener.getsockname()).replace("\0", "@")
         host, port = self._listener.getsockname()[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

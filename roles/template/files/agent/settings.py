@@ -26,10 +26,18 @@ class Settings:
     """Where to listen, where commands start, and what they find in their environment."""
 
     def __init__(
-        self, address: str, port: int, workspace: str, environment: dict[str, str], roots: tuple[str, ...] = ()
+        self,
+        address: str,
+        port: int,
+        workspace: str,
+        environment: dict[str, str],
+        roots: tuple[str, ...] = (),
+        listener: str = "",
     ) -> None:
         self.address = address
         self.port = port
+        #: Where a listening socket is handed over, which is used instead of address and port; none when empty.
+        self.listener = listener
         self.workspace = workspace
         self.environment = environment
         #: The folders that files are read and written beneath; none of them means everywhere.
@@ -37,7 +45,7 @@ class Settings:
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
-    """NAMZU_AGENT_ADDRESS, NAMZU_AGENT_PORT, NAMZU_WORKSPACE, NAMZU_AGENT_ROOTS and NAMZU_AGENT_PASS."""
+    """NAMZU_AGENT_ADDRESS, _PORT and _LISTENER, NAMZU_WORKSPACE, NAMZU_AGENT_ROOTS and NAMZU_AGENT_PASS."""
     port = environ.get("NAMZU_AGENT_PORT") or str(DEFAULT_PORT)
     if not (port.isascii() and port.isdigit() and int(port) <= 65535):
         raise SettingsError(f"NAMZU_AGENT_PORT is {port!r}, which is no TCP port")
@@ -51,6 +59,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         workspace=workspace,
         environment=command_environment(environ, workspace),
         roots=tuple(map(os.path.realpath, roots)),
+        listener=environ.get("NAMZU_AGENT_LISTENER", ""),
     )
 
 

@@ -164,10 +164,11 @@ class Peer:
         #: Seconds between heartbeats once it is a stream; 0 is off.
         self.heartbeat = 0.0
         self.decoder = Decoder(FIRST_FRAME_LIMIT)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in KEEPALIVE:
-            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in KEEPALIVE:
+                sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def read_frame(self, limit: int, seconds: float) -> bytes:
         """Wait for one whole frame. PeerGone when the peer closes first, or takes longer than ``seconds``."""

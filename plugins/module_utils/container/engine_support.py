@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an engine can enforce a request, by what it reports about itself, before anything is created."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..engine.client import EngineClient, Json
+from ..errors import printable
+from .errors import UnsupportedError
+from .request import ContainerRequest
+
+#: Option to the field of ``GET /info`` by which an engine reports that it cannot enforce it, and what it lacks.
+_LIMITS = {
+    "cpus": ("CpuCfsQuota", "the cpu controller of cgroups"),
+    "memory": ("MemoryLimit", "the memory controller of cgroups"),
+    "pids": ("PidsLimit", "the pids controller of cgroups"),
+}
+
+
+def check_support(client: EngineClient, info: Json, request: ContainerRequest) -> str:
+    """Refuse what the engine cannot enforce; the seccomp profile that filters system calls is returned.
+
+    Raises:
+        UnsupportedError: not Linux containers, an unknown runtime, a limit that it cannot enforce, or no profile.
+    """
+    if info.get("OSType", "linux") != "linux":
+        raise _refused(
+            client, f"it runs {printable(str(info.get('OSType')), 40)} containers", "Use an engine for Linux."
+        )
+    runtimes = sorted(map(str, info.get("Runtimes") or {}))
+    if request.runtime is not None and request.runtime not in runtimes:
+        raise _refused(
+            client,
+            f"it has no runtime {request.runtime}; it has {printable(', '.join(runtimes), 300) or 'none'}",
+            "Name one of these, or add the runtime to the engine's configuration.",
+        )
+    for option, (field, lacking) in _LIMITS.items():
+        if getattr(request, option) is not None and info.get(field) is False:
+            raise _refused(client, f"{option} cannot be enforced, because {lacking} is missing", f"Leave out {option}.")
+    profile = seccomp_profile(info)
+    if request.seccomp == "unconfined":
+        return "unconfined"
+    if profile is None:
+        raise _refused(
+            client,
+            "it filters no system calls (it reports no seccomp profile)",
+            "Give the engine a seccomp profile, or ask for seccomp: unconfined.",
+        )
+    return profile
+
+
+def seccomp_profile(info: Json) -> str | None:
+    """The engine's seccomp profile, or None when it filters nothing."""
+    for option in info.get("SecurityOptions") or ():
+        fields = dict(part.partition("=")[::2] for part in str(option).split(","))
+        if fields.get("name") == "seccomp":
+            profile = fields.get("profile", "default")
+            return None if profile == "unconfined" else printable(profile, 80)
+    return None
+
+
+def runs_gvisor(info: Json, runtime: str | None) -> bool:
+    """Whether a runtime is gVisor's, by its name and its program."""
+    name = runtime or str(info.get("DefaultRuntime") or "")
+    described: t.Any = (info.get("Runtimes") or {}).get(name) or {}
+    return "runsc" in name or "runsc" in str(described.get("path", "") if isinstance(described, dict) else "")
+
+
+def offers_host_sockets(info: Json, runtime: str | None) -> bool:
+    """Whether a Unix socket that is made in the container can be connected to from this machine."""
+    if not runs_gvisor(info, runtime):
+        return True
+    described = (info.get("Runtimes") or {}).get(runtime or str(info.get("DefaultRuntime"))) or {}
+    arguments = map(str, described.get("runtimeArgs") or () if isinstance(described, dict) else ())
+    return any(argument in ("--host-uds=all", "--host-uds=create") for argument in arguments)
+
+
+def _refused(client: EngineClient, why: str, next_step: str) -> UnsupportedError:
+    name = client.name.capitalize()
+    return UnsupportedError(f"{name}: {why}. Nothing was created.", object=client.name, next_step=next_step)
