@@ -74,6 +74,8 @@ seealso:
   - module: namzu.sandbox.workspace
 """
 
+import atexit
+import os
 import typing as t
 
 from ansible import constants as C  # noqa: N812 - the name that it has everywhere in Ansible
@@ -109,6 +111,12 @@ class CallbackModule(CallbackBase):
         self._link = keeper_link.KeeperLink(self._told)
         self._link.renew = self.get_option("renew")
         keeper_link.activate(self._link)
+        # After Ctrl-C ansible-playbook calls no callback.
+        atexit.register(self._end_of_process, os.getpid())
+
+    def _end_of_process(self, pid: int) -> None:
+        if os.getpid() == pid:
+            self._end()
 
     def v2_playbook_on_play_start(self, play: t.Any) -> None:
         """Read the options again, with the variables of the play."""
@@ -126,8 +134,11 @@ class CallbackModule(CallbackBase):
             self._link.renew = self.get_option("renew")
 
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
-        """Let everything be released, and say what became of it."""
+        """Let everything be released, and report it."""
         del stats
+        self._end()
+
+    def _end(self) -> None:
         if self._link is None:
             return
         self._ending = True

@@ -107,6 +107,10 @@ workspaces:
     mode_for:
       description: Seconds since its mode was changed, or else since it was made.
       type: int
+    stopped_for:
+      description: Seconds since its pod stopped, by a suspend, by its ttl or because it ended; null while it has a pod,
+        and where the time is not known.
+      type: int
     template:
       description: Its template.
       type: str

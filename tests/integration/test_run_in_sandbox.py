@@ -34,8 +34,8 @@ def test_tasks_run_in_a_sandbox_that_is_given_back_however_they_end(
     done = play.playbook("namzu.sandbox.run_in_sandbox", variables=variables(pool, tasks), may_fail=True)
     assert done.rc == code, done.output
     assert done["work"]["rc"] == (0 if code == 0 else 7)
-    name = done["Acquire it"]["sandbox"]["name"]
-    assert done["Release it"]["released"] == [name]
+    name = done["Acquire a sandbox"]["sandbox"]["name"]
+    assert done["Release the sandbox"]["released"] == [name]
     kube.until_gone(f"{CLAIMS.format(pool.namespace)}/{name}")
 
 
@@ -45,8 +45,8 @@ def test_tasks_that_are_not_there_are_refused_before_anything_is_acquired(
     missing = variables(pool, tmp_path / "missing.yml")
     done = play.playbook("namzu.sandbox.run_in_sandbox", variables=missing, may_fail=True)
     assert done.rc == 2, done.output
-    assert [name for name, _result in done.tasks] == ["Check that there is something to run"]
-    assert "absolute path of a file" in done["Check that there is something to run"]["msg"]
+    assert [name for name, _result in done.tasks] == ["Check the variables"]
+    assert "path of an existing file" in done["Check the variables"]["msg"]
 
 
 def test_a_sandbox_that_is_lost_in_the_middle_is_given_back_and_the_run_fails(
@@ -57,7 +57,7 @@ def test_a_sandbox_that_is_lost_in_the_middle_is_given_back_and_the_run_fails(
     tasks.write_text(yaml.safe_dump([lost]))
     done = play.playbook("namzu.sandbox.run_in_sandbox", variables=variables(pool, tasks), may_fail=True)
     assert done.rc == 4, done.output
-    name = done["Acquire it"]["sandbox"]["name"]
+    name = done["Acquire a sandbox"]["sandbox"]["name"]
     kube.until_gone(f"{CLAIMS.format(pool.namespace)}/{name}")
 
 

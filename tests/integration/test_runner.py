@@ -140,7 +140,7 @@ def test_job_that_waits_for_capacity_runs_in_a_sandbox_and_gives_it_back(runner,
     assert job.rc == 0, job.output
     assert job["work"]["stdout"].strip() == "42"
     (name,) = [sandbox["name"] for sandbox in job["look"]["sandboxes"]]
-    assert name == job["Acquire it"]["sandbox"]["name"]
+    assert name == job["Acquire a sandbox"]["sandbox"]["name"]
     kube.until_gone(f"{CLAIMS.format(pool.namespace)}/{name}")
 
 

@@ -340,7 +340,7 @@ def test_retention_says_what_it_would_do_and_does_it_only_when_told(play, ground
         "retention_namespace": ground.namespace,
         "retention_suspend_after": "0s",
         "retention_delete_after": "1s",
-        "retention_agent": {"address": ADDRESS},
+        "retention_agent_address": ADDRESS,
     }
     ground.kube.until(
         ground.sandbox("old"),
@@ -352,7 +352,7 @@ def test_retention_says_what_it_would_do_and_does_it_only_when_told(play, ground
         return {one.workspace_id: one.mode for one in found if one.workspace_id in ("idle", "busy", "old")}
 
     before = modes()
-    said = play.playbook("namzu.sandbox.retention", variables=variables)["Say what is to be done"]["msg"]
+    said = play.playbook("namzu.sandbox.retention", variables=variables)["Show what is to be done"]["msg"]
     assert (said["suspend"], said["delete"]) == (["idle"], ["old"])
     assert modes() == before == {"idle": "running", "busy": "running", "old": "suspended"}
     play.playbook("namzu.sandbox.retention", variables={**variables, "retention_apply": True})

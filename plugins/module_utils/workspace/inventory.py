@@ -39,6 +39,8 @@ class WorkspaceSummary:
         mode_since: when the mode was last changed by this collection, or None when it never was.
         created_at, expires_at: times in UTC; the latter None for one whose pod does not stop by itself.
         age, mode_for: seconds since it was made, and since its mode was changed, or it was made.
+        stopped_for: seconds since its pod stopped, by a suspend, its ttl or its own end; None while it has one, and
+            where no object has the time.
         template: its template's name, or None.
         template_current: whether its pod template is what the template says now; None when either is not known.
         holder_epoch: the epoch that it carries, or None.
@@ -61,6 +63,7 @@ class WorkspaceSummary:
     expires_at: datetime.datetime | None
     age: float | None
     mode_for: float | None
+    stopped_for: float | None
     template: str | None
     template_current: bool | None
     holder_epoch: int | None
@@ -119,7 +122,7 @@ def _summary(
     template = template_of(body)
     hash_now, hash_then = hashes.get(template or ""), annotation(body, TEMPLATE_HASH_ANNOTATION)
     epoch, readable = _epoch(body)
-    start = since or created
+    start, stopped = since or created, _stopped_at(body, phase, since)
     return WorkspaceSummary(
         workspace_id=str(workspace_id_of(body)),
         name=str(metadata["name"]),
@@ -136,6 +139,7 @@ def _summary(
         expires_at=direct.expires_at(body),
         age=None if created is None else (now - created).total_seconds(),
         mode_for=None if start is None else (now - start).total_seconds(),
+        stopped_for=None if stopped is None else (now - stopped).total_seconds(),
         template=template,
         template_current=None if hash_now is None or hash_then is None else hash_now == hash_then,
         holder_epoch=epoch,
@@ -161,6 +165,27 @@ def _phase(body: Body, now: datetime.datetime) -> Phase:
     if ready.get("reason") in DEAD_REASONS:
         return "finished" if ready["reason"] == "PodSucceeded" else "failed"
     return "pending"
+
+
+#: The condition whose last change is the stop of the pod, by phase.
+_STOP_CONDITIONS: dict[Phase, str] = {
+    "suspended": "Suspended",
+    "expired": "Ready",
+    "finished": "Ready",
+    "failed": "Ready",
+}
+
+
+def _stopped_at(body: Body, phase: Phase, mode_since: datetime.datetime | None) -> datetime.datetime | None:
+    """When the pod stopped: the latest of the times that the objects have, so that it is never too early."""
+    if phase not in _STOP_CONDITIONS:
+        return None
+    times = [_time(condition(body, _STOP_CONDITIONS[phase]).get("lastTransitionTime"))]
+    if phase == "suspended":
+        times.append(mode_since)
+    if phase == "expired":
+        times.append(direct.expires_at(body))
+    return max((time for time in times if time is not None), default=None)
 
 
 def _epoch(body: Body) -> tuple[int | None, bool]:

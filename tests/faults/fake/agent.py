@@ -53,6 +53,7 @@ class FakeAgent:
         status: what the probe reads.
         answers: whether it answers at all.
         settles: what it answers to ``healthz``, ``flush`` and ``quiesce``.
+        prints: what a program prints, by its arguments.
         connects: names the places that the network probe reaches, each time that it is asked.
     """
 
@@ -64,6 +65,7 @@ class FakeAgent:
             "flush": {"flushed": {"path": "/workspace", "scope": "file-system", "duration_ms": 1}},
             "quiesce": {"quiesced": {"stopped": [], "stopped_count": 0, "left": [], "left_count": 0, "duration_ms": 1}},
         }
+        self.prints: t.Callable[[list[str]], str] = lambda argv: " ".join(argv) + "\n"
         self.connects: t.Callable[[], set[str]] = lambda: {"dns", "api", "pod"}
         self.stopping = threading.Event()
         self._listener = _Listener(self)
@@ -101,7 +103,7 @@ class FakeAgent:
         if request["op"] in self.settles:
             return encode(encode_json(self.settles[request["op"]]))
         argv = request["body"]["argv"]
-        said = " ".join(argv) + "\n"
+        said = self.prints(argv)
         if argv[:2] == ["python3", "-I"]:
             said = self.tried(argv[-1])
         end = {

@@ -81,6 +81,6 @@ def summary_result(summary: WorkspaceSummary) -> dict[str, t.Any]:
     result["disks"] = [dataclasses.asdict(disk) for disk in summary.disks]
     for field in ("mode_since", "created_at", "expires_at"):
         result[field] = timestamp(result[field]) if result[field] else None
-    for field in ("age", "mode_for"):
+    for field in ("age", "mode_for", "stopped_for"):
         result[field] = None if result[field] is None else int(result[field])
     return result

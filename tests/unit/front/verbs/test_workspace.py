@@ -20,8 +20,8 @@ from ..playing import Result, Task, access, play
 
 #: What no two runs have in common, and what Ansible adds to the result of a module.
 OF_THE_RUN = {
-    "timings", "uid", "guest", "address", "resource_version", "mode_since", "mode_for", "invocation", "host_vars",
-    "duration", "ansible_sandbox_agent_port", "request", "expires_at", "lease_left",
+    "timings", "uid", "guest", "address", "resource_version", "mode_since", "mode_for", "stopped_for", "invocation",
+    "host_vars", "duration", "ansible_sandbox_agent_port", "request", "expires_at", "lease_left",
 }  # fmt: skip
 
 
