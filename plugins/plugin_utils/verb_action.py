@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A verb as an action plugin: the core runs in the worker process where that is the same, as a module elsewhere."""
+"""A verb as an action plugin: in the worker process on the controller, as a module everywhere else."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from ..module_utils.front.options.specs import Params
 from ..module_utils.front.verb import Context, Result, Verb, perform, sensitive_values
 from .lease_keeper import link as keeper_link
 
-_LOCAL = ("local", "ansible.builtin.local")
+#: Connections to the controller itself. A strategy of mitogen replaces ``local`` by ``mitogen_local``.
+_LOCAL = ("local", "ansible.builtin.local", "mitogen_local")
 
-#: A worker runs every item of a task's loop; it is forked anew for the next task.
+#: A worker runs every item of a task's loop; the next task has another worker.
 _KEPT = KeptClient()
 
 
 class VerbAction(ActionBase):
     """Runs one verb; a plugin names it in ``verb`` and adds nothing.
 
-    On the controller itself (a local connection without ``become`` and ``async``) nothing is packed, copied or started:
-    that is where most of a module's time goes. Everywhere else the module of the same name runs.
+    On the controller itself (a local connection without ``become`` and ``async``) nothing is packed, copied or started,
+    which is where a module spends most of its time. Everywhere else the module of the same name runs.
     """
 
     verb: t.ClassVar[Verb]
@@ -41,7 +42,7 @@ class VerbAction(ActionBase):
         """The task's result."""
         result: Result = super().run(tmp, task_vars)
         del tmp
-        if not self._runs_here():
+        if self.runs_elsewhere() is not None:
             name = f"namzu.sandbox.{self.verb.name}"
             ran = self._execute_module(module_name=name, task_vars=task_vars, wrap_async=self._task.async_val)
             result.update(ran)
@@ -54,9 +55,14 @@ class VerbAction(ActionBase):
         result.update(remove_values(outcome, secrets))
         return result
 
-    def _runs_here(self) -> bool:
-        local = self._connection.ansible_name in _LOCAL
-        return bool(local and not self._task.async_val and not self._connection.become)
+    def runs_elsewhere(self) -> str | None:
+        """Why the task runs as a module, as part of a sentence; None when it runs in this process."""
+        name = self._connection.ansible_name
+        if name not in _LOCAL:
+            return f"over connection {name}"
+        if self._task.async_val:
+            return "with async"
+        return "with become" if self._connection.become else None
 
     def _validated(self, result: Result) -> tuple[Params, set[str]]:
         """The parameters as the module would see them; what is wrong with them fails the task without their secrets."""
@@ -67,7 +73,7 @@ class VerbAction(ActionBase):
         if validation.error_messages:
             message = remove_values(", ".join(validation.error_messages), secrets)
             if isinstance(validation.errors[0], UnsupportedError):
-                # In the words of a module.
+                # The message of a module.
                 message = f"Unsupported parameters for (namzu.sandbox.{self.verb.name}) module: {message}"
             raise AnsibleActionFail(message, result=result)
         return params, secrets

@@ -77,7 +77,16 @@ def test_sandbox_that_stood_there_before_is_said_to_stay(whole: Over) -> None:
 
 
 def test_sandbox_that_a_module_acquired_is_said_not_to_be_renewed(whole: Over) -> None:
-    assert "The lease keeper does not renew what a module acquired elsewhere" in " ".join(whole.errors.split())
+    assert "The lease keeper does not renew what a task acquires with async" in " ".join(whole.errors.split())
+
+
+def test_task_whose_sandbox_cannot_be_released_names_the_connection(tmp_path: pathlib.Path) -> None:
+    with FakeCluster() as cluster:
+        marked = acquire(cluster, "marked", release_on_end=True)
+        over = ran(tmp_path, cluster, [{**marked, "vars": {"ansible_connection": "ansible.builtin.ssh"}}], {})
+    assert (over.code, over.claims) == (2, [])
+    assert "runs over connection" in " ".join(over.output.split())
+    assert "ssh" in over.output
 
 
 def test_output_at_verbosity_five_shows_no_secret(whole: Over) -> None:

@@ -15,7 +15,7 @@ import typing as t
 import yaml
 
 from ...faults.fake.cluster import FakeCluster
-from .playing import Task, ansible_playbook
+from .playing import Task, ansible_playbook, async_folder
 
 ENABLED = {"ANSIBLE_CALLBACKS_ENABLED": "namzu.sandbox.lease_keeper"}
 #: Seconds for a play to get to where a test waits for it, on a machine that is busy.
@@ -107,6 +107,7 @@ class Over(t.NamedTuple):
 
 def ran(folder: pathlib.Path, cluster: FakeCluster, tasks: list[Task], environ: dict[str, str], **more: t.Any) -> Over:
     verbosity = more.pop("verbosity", 0)
-    options = ansible_playbook(folder, book(tasks, **more), verbosity=verbosity, **{**ENABLED, **environ})
+    variables = {**async_folder(folder), **more}
+    options = ansible_playbook(folder, book(tasks, **variables), verbosity=verbosity, **{**ENABLED, **environ})
     done = subprocess.run(**options, capture_output=True, text=True, timeout=2 * APPEAR, check=False)
     return Over(cluster.claims(), done.returncode, done.stdout, done.stderr)

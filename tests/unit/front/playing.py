@@ -75,7 +75,11 @@ def play(
         "hosts": "localhost",
         "gather_facts": False,
         "connection": connection,
-        "vars": {"ansible_python_interpreter": sys.executable, "ansible_remote_tmp": str(folder / "tmp")},
+        "vars": {
+            "ansible_python_interpreter": sys.executable,
+            "ansible_remote_tmp": str(folder / "tmp"),
+            **async_folder(folder),
+        },
         "tasks": [
             *({**task, "register": name, "ignore_errors": True} for task, name in zip(tasks, names, strict=True)),
             {"ansible.builtin.copy": kept, "no_log": True, "check_mode": False},
@@ -87,6 +91,15 @@ def play(
     said = done.stdout + done.stderr
     assert results.exists(), said
     return Played(json.loads(results.read_text()), said, done.returncode)
+
+
+def async_folder(folder: pathlib.Path) -> dict[str, str]:
+    """The variable that keeps the results of ``async`` in one folder, also where ``HOME`` is not the home of the user.
+
+    ansible-core 2.21 writes them below ``HOME`` (modules/async_wrapper.py) and reads them below the home in the passwd
+    database (``ActionBase._remote_expand_user``), so that ``ansible.builtin.command`` with async fails there too.
+    """
+    return {"ansible_async_dir": str(folder / "async")}
 
 
 def ansible_playbook(

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import typing as t
 
 import pytest
@@ -248,6 +249,18 @@ def test_access_options_reach_the_verb(wired: Wired, source: str) -> None:
 def test_address_of_the_agent_reaches_the_verbs_that_take_it(wired: Wired) -> None:
     result = wired.results["agent for those that take it"]
     assert result["sandbox"]["host_vars"]["ansible_sandbox_agent_address"] == "pod_ip"
+
+
+def test_task_in_the_background_does_not_depend_on_the_home(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a CI job or an execution environment, where HOME is an empty folder and not the home of the user."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "empty"))
+    with FakeCluster() as cluster:
+        background = {"namzu.sandbox.sandbox": present(cluster, name=NAME), "async": 60, "poll": 1}
+        played = play(tmp_path, [background])
+    assert played.results[0]["sandbox"]["name"] == NAME
 
 
 def test_task_in_the_background_runs_as_a_module(wired: Wired) -> None:
