@@ -118,7 +118,7 @@ def test_network_that_was_not_asked_for_is_refused(engine: FakeEngine, client: E
         ("inside", "no_network"),
         ("outside", "no_network"),
         ("outside", "public_internet"),
-        ("outside", "deny_all"),
+        ("outside", "dns_only"),
         ("vlan", "allow_all"),
     ],
 )
