@@ -33,8 +33,24 @@ options:
       - A name is used once in a namespace, by a claim, a sandbox from a template, or a workspace's Sandbox. When an
         object of another kind has it, the task fails with reason C(conflict) and creates nothing.
       - Without a name each run acquires a fresh sandbox, named C(namzu-task-) and a random identifier.
-      - With O(state=absent) the sandbox to give back; O(names) and O(label_selector) name several.
+      - With O(state=absent) the sandbox to release; O(sandboxes), O(names) and O(label_selector) name several.
     type: str
+  uid:
+    description:
+      - With O(state=absent), the uid of the sandbox of that O(name), as the task that acquired it returned it. When
+        another one has the name now, the task fails with reason C(replaced) and releases nothing. Without it whichever
+        has the name is released.
+    type: str
+  sandbox:
+    description:
+      - With O(state=absent), the sandbox as the task that acquired it returned it, for example
+        C({{ acquired.sandbox }}). It is used instead of O(name), O(namespace) and O(uid).
+    type: dict
+  sandboxes:
+    description:
+      - With O(state=absent), several of one namespace, for example C({{ acquired.sandboxes }}) of a task with O(count).
+    type: list
+    elements: dict
   names:
     description:
       - With O(state=absent), names of sandboxes to give back, all at the same time.
@@ -160,8 +176,7 @@ EXAMPLES = r"""
 
 - name: Run a program in it
   namzu.sandbox.sandbox_exec:
-    namespace: agents
-    name: "{{ acquired.sandbox.name }}"
+    sandbox: "{{ acquired.sandbox }}"
     argv: [python3, -c, "print(6 * 7)"]
 
 - name: Acquire a sandbox that is proven to reach the public internet alone, and to be reached by the runners alone
@@ -179,10 +194,9 @@ EXAMPLES = r"""
     network_probe: true
   register: online
 
-- name: Give it back
+- name: Release it
   namzu.sandbox.sandbox:
-    namespace: agents
-    name: "{{ acquired.sandbox.name }}"
+    sandbox: "{{ acquired.sandbox }}"
     state: absent
 
 - name: Acquire twenty at once
@@ -194,7 +208,7 @@ EXAMPLES = r"""
     labels:
       job: "4711"
 
-- name: Give back everything of that job, and wait until it is gone
+- name: Release everything of that job, and wait until it is gone
   namzu.sandbox.sandbox:
     namespace: agents
     state: absent

@@ -36,13 +36,18 @@ options:
   name:
     description:
       - Name of the claim, or of the sandbox that was made directly from a template.
+      - Exactly one of O(name) and O(sandbox) is given.
     type: str
-    required: true
   uid:
     description:
-      - The RV(namzu.sandbox.sandbox#module:sandbox.uid) that the acquire returned. With it, another sandbox that has
-        been given the name meanwhile is refused.
+      - The RV(namzu.sandbox.sandbox#module:sandbox.uid) that the acquire returned. When another sandbox has the name
+        now, the task fails with reason C(replaced) and does nothing.
     type: str
+  sandbox:
+    description:
+      - The RV(namzu.sandbox.sandbox#module:sandbox) that the acquire returned, instead of O(name), O(namespace) and
+        O(uid).
+    type: dict
   egress:
     description:
       - What the sandbox may reach. Needed unless O(state=absent).
@@ -120,17 +125,14 @@ EXAMPLES = r"""
 
 - name: Let it reach the internet for as long as packages are installed
   namzu.sandbox.sandbox_egress:
-    namespace: agents
-    name: "{{ acquired.sandbox.name }}"
-    uid: "{{ acquired.sandbox.uid }}"
+    sandbox: "{{ acquired.sandbox }}"
     egress:
       kind: public_internet
       except_cidrs: [203.0.113.0/24]
 
 - name: Close it again before untrusted code runs
   namzu.sandbox.sandbox_egress:
-    namespace: agents
-    name: "{{ acquired.sandbox.name }}"
+    sandbox: "{{ acquired.sandbox }}"
     state: absent
 """
 

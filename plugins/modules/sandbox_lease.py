@@ -24,15 +24,6 @@ description:
 author:
   - The namzu.sandbox authors (@namzu)
 options:
-  name:
-    description:
-      - Name of the claim, or of the sandbox that was made directly from a template.
-      - Either this or O(workspace_id).
-    type: str
-  workspace_id:
-    description:
-      - The id of a workspace.
-    type: str
   holder_epoch:
     description:
       - The number of this holder of the workspace. It is compared, and stored when the time is extended, as
@@ -43,13 +34,9 @@ options:
       - What shall be left at least, in seconds or as V(90s), V(15m), V(2h).
     type: str
     required: true
-  uid:
-    description:
-      - The RV(namzu.sandbox.sandbox#module:sandbox.uid) that the acquire returned. With it, another sandbox that has
-        been given the name meanwhile is refused.
-    type: str
 extends_documentation_fragment:
   - namzu.sandbox.access
+  - namzu.sandbox.guest
 attributes:
   check_mode:
     description: Asks the API server in a dry run whether it would take the change.
@@ -68,9 +55,7 @@ seealso:
 EXAMPLES = r"""
 - name: The next step takes up to half an hour
   namzu.sandbox.sandbox_lease:
-    namespace: agents
-    name: "{{ acquired.sandbox.name }}"
-    uid: "{{ acquired.sandbox.uid }}"
+    sandbox: "{{ acquired.sandbox }}"
     remaining: 30m
 
 - name: The same for a workspace that runs with a ttl

@@ -41,6 +41,11 @@ options:
         follows from it.
     type: str
     required: true
+  uid:
+    description:
+      - The uid of its Sandbox, as RV(workspace.uid) of an earlier task. When another Sandbox has the id now, the task
+        fails with reason C(replaced) and does nothing; with O(state=running) nothing is created then.
+    type: str
   template:
     description:
       - Name of the SandboxTemplate that it is made from. It must have C(volumeClaimTemplates).
@@ -191,8 +196,7 @@ EXAMPLES = r"""
 
 - name: Work in it
   namzu.sandbox.sandbox_exec:
-    namespace: agents
-    name: "{{ opened.workspace.name }}"
+    sandbox: "{{ opened.workspace }}"
     command: git pull --ff-only
 
 - name: Put it to sleep

@@ -12,9 +12,9 @@ from ..cluster.reads import read
 from ..cluster.resources import ObjectRef
 from ..deadline import Deadline
 from ..guest.agent import Agent
-from ..lifecycle.errors import AcquireError
+from ..lifecycle.errors import AcquireError, check_uid
 from ..lifecycle.names import check_name
-from ..lifecycle.observed.agent_address import locate
+from ..lifecycle.observed.agent_address import check_owner, locate
 from ..workspace.names import workspace_ref
 from .options.specs import Params
 from .verb import namespace_of
@@ -48,30 +48,38 @@ def check_guest(params: Params) -> None:
 
 
 def find_guest(params: Params, client: Client, deadline: Deadline | None = None) -> Guest:
-    """The guest that the options ``name`` or ``workspace_id``, ``namespace`` and ``agent`` describe.
+    """The guest that the options ``name`` or ``workspace_id``, ``uid``, ``namespace`` and ``agent`` describe.
 
     Args:
         deadline: for the reads; half a minute when not given.
 
     Raises:
         GoneError: there is no such sandbox or workspace.
+        ReplacedError: another one than that of ``uid`` has the name.
         AcquireError: it is not ready.
         WorkspaceSuspendedError, WorkspaceMismatchError: the workspace sleeps, or the name is taken by something else.
     """
     options = params.get("agent") or {}
     port: int = options.get("port", 1024)
     mode: AddressMode = options.get("address", "service")
+    uid: str | None = params.get("uid")
     namespace, within = namespace_of(params, client), deadline or Deadline(LOCATE_SECONDS, client.clock)
     if params.get("workspace_id") is not None:
         ref = workspace_ref(namespace, str(params["workspace_id"]))
-        return _workspace(client, ref, str(params["workspace_id"]), port, mode, within)
+        return _workspace(client, ref, str(params["workspace_id"]), uid, port, mode, within)
     name = str(params["name"])
-    found = locate(client, namespace, name, port=port, mode=mode, deadline=within)
+    found = locate(client, namespace, name, port=port, mode=mode, deadline=within, uid=uid)
     return Guest(name, found.pod, Agent(found.agent, subject=f"sandbox {namespace}/{name}"))
 
 
 def _workspace(
-    client: Client, ref: ObjectRef, workspace_id: str, port: int, mode: AddressMode, deadline: Deadline
+    client: Client,
+    ref: ObjectRef,
+    workspace_id: str,
+    uid: str | None,
+    port: int,
+    mode: AddressMode,
+    deadline: Deadline,
 ) -> Guest:
     # Most tasks name a sandbox, and the first of a play would wait for all that makes workspaces.
     from ..workspace.fencing import SUSPENDED, mode_of
@@ -79,6 +87,7 @@ def _workspace(
     from ..workspace.manifest import refuse_stranger
 
     body = read(client, ref, deadline)
+    check_uid(ref, body["metadata"]["uid"], uid)
     refuse_stranger(body, ref, workspace_id)
     if mode_of(body) == SUSPENDED:
         raise suspended(ref)
@@ -92,4 +101,6 @@ def _workspace(
             next_step="Run namzu.sandbox.workspace with this id first; it waits and says what is missing.",
         )
     pod, agent = guest
+    if uid is not None:
+        check_owner(ref, pod.body, uid)
     return Guest(ref.name, pod.name, agent)

@@ -197,7 +197,7 @@ def _not_begun(one: Acquire) -> Outcome:
 
 def _give_back(client: Client, request: AcquireRequest, outcomes: list[Outcome]) -> list[Outcome]:
     """Release what this call made; what stood there before it stays."""
-    ours = [one.name for one in outcomes if one.acquired is not None and one.acquired.created]
+    ours = {one.name: one.acquired.uid for one in outcomes if one.acquired is not None and one.acquired.created}
     failures = release_all(client, request.namespace, ours)
     given_back = []
     for one in outcomes:

@@ -10,6 +10,7 @@ from ..errors import SandboxError
 
 if t.TYPE_CHECKING:
     from ..boundary.reach.verdict import Verdict
+    from ..cluster.resources import ObjectRef
 
 
 class AcquireError(SandboxError):
@@ -47,6 +48,32 @@ class ClaimMismatchError(SandboxError):
     """A claim of the wanted name stands there, and it is another than the one asked for; it was left alone."""
 
     reason = "conflict"
+
+
+class ReplacedError(SandboxError):
+    """Another object has the name of the one that was meant, or another pod its place; nothing was done to it."""
+
+    reason = "replaced"
+
+
+def check_uid(ref: ObjectRef, uid: object, wanted: str | None) -> None:
+    """Check that an object is the one that the caller means.
+
+    Args:
+        ref: the object by its name.
+        uid: the uid of the object that has the name now.
+        wanted: the uid of the one that is meant, or None for any.
+
+    Raises:
+        ReplacedError: it is another object.
+    """
+    if wanted is not None and uid != wanted:
+        raise ReplacedError(
+            f"{ref}: is not the object with uid {wanted[:64]!r}. That one was released or has expired, and another one "
+            "has its name. Nothing was done.",
+            object=str(ref),
+            next_step="Acquire a sandbox again, and use the uid (or host_vars) of the new one.",
+        )
 
 
 class BoundaryError(SandboxError):

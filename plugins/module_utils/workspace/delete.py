@@ -60,13 +60,14 @@ def delete_workspace(client: Client, request: DeleteRequest, *, uid: str | None 
     Args:
         client: who asks.
         request: which.
-        uid: delete only the Sandbox of this uid; of another one it is as if it were not there.
+        uid: delete only the Sandbox of this uid.
         dry_run: only look.
 
     Returns:
         Whether there was one.
 
     Raises:
+        WorkspaceReplacedError: another Sandbox than that of ``uid`` has the name; it was not changed.
         WorkspaceMismatchError: what stands under the name is no workspace.
         WorkspacePreconditionError: another holder has it, or it has changed since the version that was named.
         ReleaseTimeoutError: it is deleted, and not gone in time.
@@ -77,8 +78,12 @@ def delete_workspace(client: Client, request: DeleteRequest, *, uid: str | None 
     backoff, body, gone = Backoff(), None, False
     while not gone:
         latest = fence.read(deadline)
-        if latest is None or (uid is not None and latest["metadata"]["uid"] != uid):
+        if latest is None:
             break
+        if uid is not None and latest["metadata"]["uid"] != uid:
+            if body is not None:
+                break  # deleted by an attempt before
+            raise fence.replaced("another one has its name")
         refuse_stranger(latest, request.ref, request.workspace_id)
         body = latest
         if not body["metadata"].get("deletionTimestamp"):

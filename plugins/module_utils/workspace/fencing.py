@@ -140,17 +140,17 @@ class Fence:
             body = read(self.client, self.ref, deadline)
         except GoneError:
             if self.uid is not None:
-                raise self._replaced("it was deleted") from None
+                raise self.replaced("it was deleted") from None
             return None
         if self.uid is not None and body["metadata"]["uid"] != self.uid:
-            raise self._replaced("another one has its name")
+            raise self.replaced("another one has its name")
         return body
 
     def refuse(self, body: Body) -> None:
         """Raise when this caller may not change the Sandbox as it was read."""
         refuse_overtaken(self.ref, body, self.epoch)
         if body["metadata"].get("deletionTimestamp"):
-            raise self._replaced("it is being deleted")
+            raise self.replaced("it is being deleted")
         version = body["metadata"].get("resourceVersion")
         if self.version is not None and version != self.version:
             raise WorkspacePreconditionError(
@@ -191,13 +191,13 @@ class Fence:
                 wait_or_raise(deadline, error, backoff)
                 latest, unanswered = self._standing(deadline), True
             except GoneError as error:
-                raise self._replaced("it was deleted") from error
+                raise self.replaced("it was deleted") from error
             body = latest
 
     def _standing(self, deadline: Deadline) -> Body:
         body = self.read(deadline)
         if body is None:
-            raise self._replaced("it was deleted")
+            raise self.replaced("it was deleted")
         return body
 
     def _conditions(self, body: Body) -> list[Body]:
@@ -230,7 +230,7 @@ class Fence:
                 operations.append({"op": "remove", "path": _pointer("spec", field)})
         return operations
 
-    def _replaced(self, why: str) -> WorkspaceReplacedError:
+    def replaced(self, why: str) -> WorkspaceReplacedError:
         return WorkspaceReplacedError(
             f"{self.ref} is not the workspace that was meant: {why}.",
             object=str(self.ref),

@@ -260,7 +260,10 @@ class Workspace:
             wait=wait,
             timeout=timeout,
         )
-        existed = delete_workspace(self._client, asked, uid=self.opened.uid)
+        try:
+            existed = delete_workspace(self._client, asked, uid=self.opened.uid)
+        except WorkspaceReplacedError:
+            existed = False  # it was deleted, and another one has its id
         self._agent = None
         return existed
 

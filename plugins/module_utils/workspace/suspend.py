@@ -180,7 +180,9 @@ def wait_until_stopped(client: Client, ref: ObjectRef, deadline: Deadline) -> No
         return
 
 
-def refresh_suspended(client: Client, request: WorkspaceRequest, *, dry_run: bool = False) -> bool:
+def refresh_suspended(
+    client: Client, request: WorkspaceRequest, *, uid: str | None = None, dry_run: bool = False
+) -> bool:
     """Replace the whole pod template of a suspended workspace by its template's, for its next start.
 
     Returns:
@@ -190,7 +192,7 @@ def refresh_suspended(client: Client, request: WorkspaceRequest, *, dry_run: boo
         WorkspaceError: as ``suspend_workspace``; a mismatch when it runs, or when its disks are others.
     """
     deadline = Deadline(request.ready_timeout, client.clock)
-    fence = Fence(client, request.ref, request.holder_epoch)
+    fence = Fence(client, request.ref, request.holder_epoch, uid)
     body = standing(fence, request.workspace_id, deadline)
     request = carried_over(request, body)
     name = request.template or template_of(body)

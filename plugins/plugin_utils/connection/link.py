@@ -7,10 +7,10 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils.deadline import SYSTEM_CLOCK, Clock, Deadline
-from ...module_utils.errors import ApiUnreachableError, GoneError, SandboxError
+from ...module_utils.errors import ApiUnreachableError, GoneError
 from ...module_utils.guest.agent import Agent, AgentAddress
 from ...module_utils.guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
-from ...module_utils.lifecycle.errors import AcquireError
+from ...module_utils.lifecycle.errors import AcquireError, ReplacedError
 from .cache import Location, Memory
 from .target import Target
 
@@ -34,12 +34,6 @@ HEARD_SECONDS = 10.0
 _ELSEWHERE = (GuestUnreachableError, GuestTimeoutError, GuestUnauthorizedError, GoneError, ApiUnreachableError)
 
 Result = t.TypeVar("Result")
-
-
-class ReplacedError(SandboxError):
-    """Another object or pod stands where the one that was meant stood."""
-
-    reason = "replaced"
 
 
 class Link:
@@ -161,14 +155,7 @@ class Link:
         target, client = self._target, self._api()
         namespace = target.namespace or client.access.namespace or "default"
         name = _object_name(target, namespace)
-        found = locate(client, namespace, name, port=target.port, mode=target.mode, deadline=deadline)
-        if target.uid not in (None, found.uid):
-            raise ReplacedError(
-                f"{namespace}/{name} is not the sandbox that ansible_sandbox_uid names: that one was released "
-                "or has expired, and another one has its name.",
-                object=f"{namespace}/{name}",
-                next_step="Use the host_vars of the sandbox that stands there now, or acquire one under another name.",
-            )
+        found = locate(client, namespace, name, port=target.port, mode=target.mode, deadline=deadline, uid=target.uid)
         return Location(
             namespace, found.sandbox, found.pod, found.agent.host, found.agent.port, token=found.agent.token
         )

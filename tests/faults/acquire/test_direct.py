@@ -264,7 +264,7 @@ def test_selector_chooses_only_sandboxes_that_an_acquire_made(cluster: FakeClust
     foreign(cluster, labels={"job": "1"})
     ours = {"metadata": {"name": "ours", "labels": {"job": "1"}, "annotations": OURS}, "spec": {}}
     cluster.store.create("sandboxes", NAMESPACE, ours)
-    assert names_matching(client, NAMESPACE, "job=1", Deadline(5.0, client.clock)) == ["ours"]
+    assert list(names_matching(client, NAMESPACE, "job=1", Deadline(5.0, client.clock))) == ["ours"]
 
 
 @pytest.mark.parametrize("request_kind", [DELETE_CLAIM, GET_SANDBOX, DELETE], ids=str)

@@ -16,6 +16,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors imp
     AcquireError,
     BoundaryError,
     ClaimMismatchError,
+    ReplacedError,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.timestamps import timestamp
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.verification.spec import EgressBoundary
@@ -140,7 +141,7 @@ def test_label_is_not_for_the_caller_to_choose(fenced: FakeCluster) -> None:
 @pytest.mark.parametrize("act", [give, take])
 def test_another_one_of_that_name_is_refused(fenced: FakeCluster, client: Client, act: t.Any) -> None:
     hold(fenced, client)
-    with pytest.raises(EgressTargetError) as caught:
+    with pytest.raises(ReplacedError) as caught:
         act(client, uid="of-another")
     assert (caught.value.reason, caught.value.retryable) == ("replaced", False)
 

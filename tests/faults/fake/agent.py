@@ -55,6 +55,7 @@ class FakeAgent:
         settles: what it answers to ``healthz``, ``flush`` and ``quiesce``.
         prints: what a program prints, by its arguments.
         connects: names the places that the network probe reaches, each time that it is asked.
+        asked: the operations that it was asked for.
     """
 
     def __init__(self) -> None:
@@ -67,6 +68,7 @@ class FakeAgent:
         }
         self.prints: t.Callable[[list[str]], str] = lambda argv: " ".join(argv) + "\n"
         self.connects: t.Callable[[], set[str]] = lambda: {"dns", "api", "pod"}
+        self.asked: list[str] = []
         self.stopping = threading.Event()
         self._listener = _Listener(self)
         self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.01,), name="fake-agent")
@@ -96,6 +98,7 @@ class FakeAgent:
 
     def answer(self, request: dict[str, t.Any]) -> bytes:
         """All that is sent for a request."""
+        self.asked.append(str(request.get("op")))
         if request.get("token") != POD_UID:
             return encode(encode_json({"error": {"kind": "unauthorized", "message": "not ours"}}))
         if request["op"] == "privileges":

@@ -46,7 +46,7 @@ class Keeping:
         Raises:
             SandboxError: it shall be released at the end and the keeper has not taken it; it was given back.
         """
-        made = [one.name for one in acquired if one.created]
+        made = {one.name: one.uid for one in acquired if one.created}
 
         def give_back() -> t.Iterable[str]:
             return release_all(client, request.namespace, made)

@@ -39,6 +39,18 @@ AGENT: Spec = {
     },
 }
 
+#: Which sandbox or workspace is meant (documentation fragment ``guest``).
+GUEST: Spec = {
+    "name": {"type": "str"},
+    "workspace_id": {"type": "str"},
+    "uid": {"type": "str"},
+    "sandbox": {"type": "dict"},
+}
+
+#: The constraints of ``GUEST``.
+GUEST_EXCLUSIVE = [("name", "workspace_id", "sandbox"), ("uid", "sandbox")]
+GUEST_REQUIRED = [("name", "workspace_id", "sandbox")]
+
 #: What an egress is made of, wherever one is asked for.
 EGRESS_REQUEST: Spec = {
     "kind": {
@@ -86,6 +98,9 @@ SANDBOX: Spec = {
     **BOUNDARY,
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "name": {"type": "str"},
+    "uid": {"type": "str"},
+    "sandbox": {"type": "dict"},
+    "sandboxes": {"type": "list", "elements": "dict"},
     "names": {"type": "list", "elements": "str"},
     "label_selector": {"type": "str"},
     "count": {"type": "int"},
@@ -108,8 +123,7 @@ SANDBOX: Spec = {
 SANDBOX_EXEC: Spec = {
     **ACCESS,
     **AGENT,
-    "name": {"type": "str"},
-    "workspace_id": {"type": "str"},
+    **GUEST,
     "argv": {"type": "list", "elements": "str"},
     "command": {"type": "str"},
     "chdir": {"type": "str"},
@@ -130,18 +144,17 @@ SANDBOX_EXEC: Spec = {
 
 SANDBOX_LEASE: Spec = {
     **ACCESS,
-    "name": {"type": "str"},
-    "workspace_id": {"type": "str"},
+    **GUEST,
     "holder_epoch": {"type": "int"},
     "remaining": {"type": "str", "required": True},
-    "uid": {"type": "str"},
 }
 
 SANDBOX_EGRESS: Spec = {
     **ACCESS,
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
-    "name": {"type": "str", "required": True},
+    "name": {"type": "str"},
     "uid": {"type": "str"},
+    "sandbox": {"type": "dict"},
     "egress": {"type": "dict", "options": EGRESS_REQUEST},
     "ready_timeout": {"type": "str", "default": "60s"},
 }
@@ -159,6 +172,7 @@ WORKSPACE: Spec = {
     **BOUNDARY,
     "state": {"type": "str", "default": "running", "choices": ["running", "suspended", "absent"]},
     "workspace_id": {"type": "str", "required": True},
+    "uid": {"type": "str"},
     "template": {"type": "str"},
     "holder_epoch": {"type": "int"},
     "runtime_class": {"type": "str"},
@@ -188,8 +202,7 @@ WORKSPACE_INFO: Spec = {
 WORKSPACE_SESSION: Spec = {
     **ACCESS,
     **AGENT,
-    "name": {"type": "str"},
-    "workspace_id": {"type": "str"},
+    **GUEST,
     "session": {"type": "str", "required": True},
     "state": {"type": "str", "default": "started", "choices": ["started", "stopped"]},
     "argv": {"type": "list", "elements": "str"},
@@ -204,8 +217,7 @@ WORKSPACE_SESSION: Spec = {
 WORKSPACE_SESSION_INFO: Spec = {
     **ACCESS,
     **AGENT,
-    "name": {"type": "str"},
-    "workspace_id": {"type": "str"},
+    **GUEST,
     "session": {"type": "str"},
     "offset": {"type": "int", "default": 0},
     "max_output": {"type": "int", "default": 1048576},

@@ -9,11 +9,12 @@ import typing as t
 
 from ...cluster.client import Client
 from ...deadline import Deadline
-from ...errors import SandboxError
+from ...errors import InputError, SandboxError
 from ...lifecycle.acquire.acquire import acquire, would_acquire
 from ...lifecycle.acquire.request import Acquired, AcquireRequest
 from ...lifecycle.batch import PartialAcquireError, acquire_many, numbered
 from ...lifecycle.durations import length, seconds
+from ...lifecycle.errors import ReplacedError
 from ...lifecycle.names import check_name
 from ...lifecycle.release.many import names_matching, release_many
 from ...lifecycle.timestamps import timestamp
@@ -21,6 +22,7 @@ from ...lifecycle.verification.spec import EgressBoundary, IngressBoundary
 from ..leases.sandboxes import Keeping, keeping
 from ..options.labels import labels_of
 from ..options.specs import SANDBOX, Params
+from ..options.target import uids_of, with_target
 from ..results.host_vars import add_host_vars
 from ..results.sandboxes import sandbox_result
 from ..verb import Context, Result, Verb, connect, failure, namespace_of
@@ -28,10 +30,28 @@ from ..verb import Context, Result, Verb, connect, failure, namespace_of
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
+    params = _checked(params)
     with connect(params, context) as client, keeping(params, context) as keeper:
         act = _absent if params["state"] == "absent" else _present
         result = act(client, params, context, keeper)
         return keeper.result(add_host_vars(result, params, context.environ))
+
+
+def _checked(params: Params) -> Params:
+    """The options, with those of ``sandbox`` in their places; which object is meant is asked of a release alone."""
+    given = [option for option in ("uid", "sandbox", "sandboxes") if params.get(option) is not None]
+    if given and params["state"] == "present":
+        raise InputError(
+            f"{given[0]} says which sandbox is released, and state is present.",
+            next_step="Leave it out, or set state: absent.",
+        )
+    params = with_target(params)
+    if params.get("workspace_id") is not None:
+        raise InputError(
+            "sandbox is a workspace, which a release does not delete.",
+            next_step="Use namzu.sandbox.workspace with state: suspended or absent.",
+        )
+    return params
 
 
 def _present(client: Client, params: Params, context: Context, keeper: Keeping) -> Result:
@@ -82,16 +102,14 @@ def _would_be_present(client: Client, request: AcquireRequest, count: int | None
 def _absent(client: Client, params: Params, context: Context, keeper: Keeping) -> Result:
     namespace = namespace_of(params, client)
     deadline = Deadline(length("wait_timeout", params["wait_timeout"]), client.clock)
-    if params.get("label_selector") is not None:
-        names = names_matching(client, namespace, params["label_selector"], deadline)
-    else:
-        names = [params["name"]] if params.get("name") is not None else params["names"]
-        for name in names:
-            check_name("name", name)
+    names = _chosen(client, namespace, params, deadline)
     with keeper.releasing(namespace, names) as failed:
         released, failures = release_many(
             client, namespace, names, deadline, wait=params["wait"], dry_run=context.check_mode
         )
+        if params.get("label_selector") is not None:
+            # The one that was chosen is gone; the one that has its name now was not.
+            failures = {name: error for name, error in failures.items() if not isinstance(error, ReplacedError)}
         failed.intersection_update(failures)
     gone = [one.name for one in released if one.existed]
     result: Result = {"changed": bool(gone), "released": gone}
@@ -100,6 +118,21 @@ def _absent(client: Client, params: Params, context: Context, keeper: Keeping) -
     if gone:
         result["diff"] = _diff([{"name": name} for name in gone], [])
     return {**_unreleased(failures), **result} if failures else result
+
+
+def _chosen(client: Client, namespace: str, params: Params, deadline: Deadline) -> t.Mapping[str, str | None]:
+    """The sandboxes to release: each name with its uid, or None for whichever has the name."""
+    if params.get("label_selector") is not None:
+        return names_matching(client, namespace, params["label_selector"], deadline)
+    if params.get("sandboxes") is not None:
+        names: dict[str, str | None] = {**uids_of(params["sandboxes"], namespace)}
+    elif params.get("name") is not None:
+        names = {params["name"]: params.get("uid")}
+    else:
+        names = dict.fromkeys(params["names"])
+    for name in names:
+        check_name("name", name)
+    return names
 
 
 def _unreleased(failures: t.Mapping[str, SandboxError]) -> Result:
@@ -157,14 +190,14 @@ VERB = Verb(
     constraints={
         "required_if": [
             ("state", "present", ("warm_pool", "template"), True),
-            ("state", "absent", ("name", "names", "label_selector"), True),
+            ("state", "absent", ("name", "names", "label_selector", "sandbox", "sandboxes"), True),
         ],
         "mutually_exclusive": [
             ("warm_pool", "template"),
             ("warm_pool", "runtime_class"),
-            ("name", "names", "label_selector"),
-            ("count", "names"),
-            ("count", "label_selector"),
+            ("name", "names", "label_selector", "sandbox", "sandboxes"),
+            *(("uid", option) for option in ("names", "label_selector", "sandbox", "sandboxes")),
+            *(("count", option) for option in ("names", "label_selector", "sandbox", "sandboxes")),
         ],
     },
 )

@@ -9,17 +9,25 @@ import typing as t
 from ...cluster.client import Client
 from ...cluster.resources import Body, ObjectRef
 from ...deadline import Deadline
+from ...errors import InputError
 from ...lifecycle.durations import length
 from ...lifecycle.egress.change import EgressChange, remove_egress, set_egress
 from ...lifecycle.names import check_name
 from ...lifecycle.verification.spec import EgressBoundary
 from ..options.specs import SANDBOX_EGRESS, Params
+from ..options.target import with_target
 from ..results.sandboxes import boundary_result
 from ..verb import Context, Result, Verb, connect, namespace_of
 
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
+    params = with_target(params)
+    if params.get("name") is None:
+        raise InputError(
+            "sandbox is a workspace, which has the boundary of its template and no policy of its own.",
+            next_step="Give a sandbox that was acquired with per_sandbox_egress.",
+        )
     check_name("name", params["name"])
     with connect(params, context) as client:
         change = _changed(client, params, context)
@@ -62,5 +70,9 @@ VERB = Verb(
     name="sandbox_egress",
     options=SANDBOX_EGRESS,
     run=run,
-    constraints={"required_if": [("state", "present", ("egress",))]},
+    constraints={
+        "required_if": [("state", "present", ("egress",))],
+        "required_one_of": [("name", "sandbox")],
+        "mutually_exclusive": [("name", "sandbox"), ("uid", "sandbox")],
+    },
 )

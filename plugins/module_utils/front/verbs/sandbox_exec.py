@@ -13,7 +13,8 @@ from ...guest.execution.stream import Execution
 from ...guest.sessions.detached import LARGEST_KEPT_OUTPUT, Executions
 from ..guests import Guest, check_guest, find_guest
 from ..options.commands import command_options, shown, timeout_of, words_of
-from ..options.specs import SANDBOX_EXEC, Params
+from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, SANDBOX_EXEC, Params
+from ..options.target import with_target
 from ..verb import Context, Result, Verb, connect, failure
 
 #: Seconds beyond a command's own timeout in which the agent must have ended it and said so.
@@ -27,6 +28,7 @@ LARGEST_OUTPUT = 64 * 1024 * 1024
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
+    params = with_target(params)
     check_guest(params)
     attach = params.get("attach")
     argv = [] if attach else words_of(params)
@@ -128,10 +130,10 @@ VERB = Verb(
     run=run,
     constraints={
         "mutually_exclusive": [
-            ("name", "workspace_id"),
+            *GUEST_EXCLUSIVE,
             ("argv", "command", "attach"),
             *((option, "attach") for option in ("chdir", "environment", "stdin")),
         ],
-        "required_one_of": [("name", "workspace_id"), ("argv", "command", "attach")],
+        "required_one_of": [*GUEST_REQUIRED, ("argv", "command", "attach")],
     },
 )

@@ -15,7 +15,8 @@ from ...lifecycle.lease.lease import Lease, Renewal, ensure_left, find_lease
 from ...lifecycle.names import check_name
 from ...lifecycle.timestamps import timestamp
 from ...workspace.lease import find_workspace_lease
-from ..options.specs import SANDBOX_LEASE, Params
+from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, SANDBOX_LEASE, Params
+from ..options.target import with_target
 from ..verb import Context, Result, Verb, connect, namespace_of
 
 #: Seconds for everything, retries included.
@@ -24,6 +25,7 @@ ALL_SECONDS = 60.0
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
+    params = with_target(params)
     remaining = seconds("remaining", params["remaining"])
     if remaining <= 0:
         raise InputError("remaining is 0; it is the time that shall be left.", next_step="Give for example 15m.")
@@ -78,7 +80,7 @@ VERB = Verb(
     options=SANDBOX_LEASE,
     run=run,
     constraints={
-        "required_one_of": [("name", "workspace_id")],
-        "mutually_exclusive": [("name", "workspace_id"), ("name", "holder_epoch")],
+        "required_one_of": GUEST_REQUIRED,
+        "mutually_exclusive": [*GUEST_EXCLUSIVE, ("name", "holder_epoch")],
     },
 )

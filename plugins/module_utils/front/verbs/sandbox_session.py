@@ -13,7 +13,8 @@ from ...guest.sessions.sessions import Session
 from ...lifecycle.durations import seconds
 from ..guests import Guest, check_guest, find_guest
 from ..options.commands import command_options, shown, timeout_of, words_of
-from ..options.specs import WORKSPACE_SESSION, Params
+from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, WORKSPACE_SESSION, Params
+from ..options.target import with_target
 from ..results.sessions import session_result
 from ..verb import Context, Result, Verb, connect
 
@@ -26,6 +27,7 @@ LONGEST_GRACE = 60.0
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
+    params = with_target(params)
     check_guest(params)
     check_session_name("session", params["session"])
     act = (_starting if params["state"] == "started" else _stopping)(params, context.check_mode)
@@ -85,8 +87,8 @@ VERB = Verb(
     options=WORKSPACE_SESSION,
     run=run,
     constraints={
-        "mutually_exclusive": [("name", "workspace_id"), ("argv", "command")],
-        "required_one_of": [("name", "workspace_id")],
+        "mutually_exclusive": [*GUEST_EXCLUSIVE, ("argv", "command")],
+        "required_one_of": GUEST_REQUIRED,
         "required_if": [("state", "started", ("argv", "command"), True)],
     },
 )

@@ -10,7 +10,8 @@ from ...guest.errors import GuestRefusedError
 from ...guest.sessions.services import check_session_name
 from ...guest.sessions.sessions import LARGEST_READ, Sessions
 from ..guests import check_guest, find_guest
-from ..options.specs import WORKSPACE_SESSION_INFO, Params
+from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, WORKSPACE_SESSION_INFO, Params
+from ..options.target import with_target
 from ..results.sessions import output_result, session_result
 from ..verb import Context, Result, Verb, connect
 
@@ -20,6 +21,7 @@ ANSWER_SECONDS = 30.0
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
+    params = with_target(params)
     check_guest(params)
     _check(params)
     with connect(params, context) as client:
@@ -61,7 +63,7 @@ VERB = Verb(
     options=WORKSPACE_SESSION_INFO,
     run=run,
     constraints={
-        "mutually_exclusive": [("name", "workspace_id")],
-        "required_one_of": [("name", "workspace_id")],
+        "mutually_exclusive": GUEST_EXCLUSIVE,
+        "required_one_of": GUEST_REQUIRED,
     },
 )

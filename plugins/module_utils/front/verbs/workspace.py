@@ -43,11 +43,11 @@ def _keeping(params: Params, context: Context) -> contextlib.AbstractContextMana
 def _running(client: Client, params: Params, context: Context, keeper: Keeping) -> Result:
     request = _request(client, params)
     if context.check_mode:
-        opening = Opening(client, request)
+        opening = Opening(client, request, params.get("uid"))
         body, origin, changed = opening.preview()
         result = _changed(_described(request, body), {**_described(request, body), "mode": "running"}, changed=changed)
         return {**result, **_warnings(_stale_warnings(opening.stale, request)), "origin": origin}
-    opened = open_workspace(client, request)
+    opened = open_workspace(client, request, uid=params.get("uid"))
     hold(keeper, client, request, opened)
     workspace = opened_result(opened)
     workspace["host_vars"] = host_vars(workspace, params, context.environ)
@@ -77,9 +77,9 @@ def _suspended(client: Client, params: Params, context: Context, keeper: Keeping
         agent_address=agent.get("address", "service"),
     )
     with giving_back(keeper, asked.namespace, asked.workspace_id):
-        done = suspend_workspace(client, asked, dry_run=context.check_mode)
+        done = suspend_workspace(client, asked, uid=params.get("uid"), dry_run=context.check_mode)
     if params["refresh"]:
-        refreshed = refresh_suspended(client, _request(client, params), dry_run=context.check_mode)
+        refreshed = refresh_suspended(client, _request(client, params), uid=done.uid, dry_run=context.check_mode)
         done = dataclasses.replace(done, refreshed=refreshed, changed=done.changed or refreshed)
     return {**_suspension(done), **_warnings(unsettled_warnings(done.unsettled)), "workspace": suspended_result(done)}
 
@@ -100,7 +100,7 @@ def _absent(client: Client, params: Params, context: Context, keeper: Keeping) -
         resource_version=params.get("resource_version"),
     )
     with giving_back(keeper, asked.namespace, asked.workspace_id):
-        existed = delete_workspace(client, asked, dry_run=context.check_mode)
+        existed = delete_workspace(client, asked, uid=params.get("uid"), dry_run=context.check_mode)
     return _changed({"workspace_id": asked.workspace_id, "name": asked.ref.name}, {}, changed=existed)
 
 

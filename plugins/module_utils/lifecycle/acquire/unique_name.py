@@ -13,11 +13,11 @@ from __future__ import annotations
 import typing as t
 
 from ...cluster.client import Client
-from ...cluster.reads import read, read_items
+from ...cluster.reads import read_items, read_or_none
 from ...cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, SANDBOX, WARM_POOL, Body, ObjectRef, annotation
 from ...cluster.resources import workspace_id as workspace_id_of
 from ...deadline import Deadline
-from ...errors import GoneError, NotServedError
+from ...errors import NotServedError
 from ..errors import ClaimMismatchError
 
 #: Who owns a Sandbox that no name leads to: it is reached by the name of its claim.
@@ -60,15 +60,10 @@ def name_in_use(ref: ObjectRef, other: Body) -> ClaimMismatchError:
 
 def _read(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None:
     """The object, or None. A 404 without a Status may come from a proxy once; twice, the kind is not served."""
-    for last in (False, True):
-        try:
-            return read(client, ref, deadline)
-        except NotServedError:
-            if last:
-                raise
-        except GoneError:
-            return None
-    return None
+    try:
+        return read_or_none(client, ref, deadline)
+    except NotServedError:
+        return read_or_none(client, ref, deadline)
 
 
 def _other(ref: ObjectRef) -> ObjectRef:

@@ -37,7 +37,7 @@ from ..verification.policies import read_live
 from ..verification.spec import EgressBoundary
 from .fence import POLICY_KINDS, Fence, require_fence
 from .policy import is_as_wanted, owner_uids, policy_body, replacing
-from .target import EgressTargetError, Holder, holder_of, refuse_another
+from .target import EgressTargetError, Holder, holder_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,14 +87,15 @@ def set_egress(
         What was written, and the verdict on the sum of all policies, which holds.
 
     Raises:
+        ReplacedError: another one than that of ``uid`` has the name.
         EgressTargetError, GoneError, AcquireError: there is no such sandbox, or it can have no policy of its own.
         FenceError: the operator's fence does not stand; nothing was written.
         BoundaryError: other policies leave the pod open, or open more than the request.
         PolicyError: a policy that selects the pod is malformed.
         ApiError, ApiUnreachableError: the policy could not be written.
     """
-    ref, body = find_held(client, namespace, name, deadline)
-    holder = holder_of(ref, body, uid, client.server_time.now().latest)
+    ref, body = find_held(client, namespace, name, deadline, uid=uid)
+    holder = holder_of(ref, body, client.server_time.now().latest)
     if holder.sandbox is None:
         raise unbound(ref, body)
     labels = {EGRESS_LABEL: holder.policy}
@@ -113,17 +114,16 @@ def remove_egress(
         dry_run: delete nothing.
 
     Raises:
-        EgressTargetError: another one has the name.
+        ReplacedError: another one has the name.
         BoundaryError: no other policy closes the pod, so that this would open it; nothing was changed.
         ApiError, ApiUnreachableError: it could not be deleted.
     """
     try:
-        ref, body = find_held(client, namespace, name, deadline)
+        ref, body = find_held(client, namespace, name, deadline, uid=uid)
     except GoneError as error:
         if error.status == 404:
             return EgressChange(CLAIM.ref(namespace, name), uid, None, None, None, changed=False)
         raise
-    refuse_another(ref, body, uid)
     policy = own_policy(ref, body)
     own = str(body["metadata"]["uid"])
     unchanged = EgressChange(ref, own, None, None, None, changed=False)

@@ -20,7 +20,7 @@ class EgressTargetError(SandboxError):
     """What a policy of its own was asked for cannot have one.
 
     Attributes:
-        reason: ``replaced`` (another has its name), ``expired``, ``unlabelled`` (it was acquired without
+        reason: ``expired``, ``unlabelled`` (it was acquired without
             ``per_sandbox_egress``), ``workspace``, or ``conflict`` (the policy of that name is another sandbox's).
     """
 
@@ -41,18 +41,16 @@ class Holder:
     sandbox: str | None
 
 
-def holder_of(ref: ObjectRef, body: Body, uid: str | None, now: datetime.datetime) -> Holder:
+def holder_of(ref: ObjectRef, body: Body, now: datetime.datetime) -> Holder:
     """A claim or Sandbox as one that can have a policy of its own.
 
     Args:
         ref, body: the object.
-        uid: the only one that it may have, or None.
         now: the latest that the API server's clock can say.
 
     Raises:
         EgressTargetError, AcquireError: it cannot have one, or has ended.
     """
-    refuse_another(ref, body, uid)
     refuse_decided(body, ref)
     ends = claims.expires_at(body) if ref.kind is CLAIM else direct.expires_at(body)
     for why in life_differences(body, ends, now):
@@ -65,14 +63,6 @@ def holder_of(ref: ObjectRef, body: Body, uid: str | None, now: datetime.datetim
         step = "Acquire one with per_sandbox_egress; a pod is labelled when it is claimed, and not later."
         raise _unfit(ref, "unlabelled", "it was acquired without per_sandbox_egress", step)
     return Holder(ref, str(body["metadata"]["uid"]), policy, bound_sandbox(body, ref))
-
-
-def refuse_another(ref: ObjectRef, body: Body, uid: str | None) -> None:
-    """Raise EgressTargetError when the object is not the one of that uid."""
-    if uid is not None and body["metadata"]["uid"] != uid:
-        raise _unfit(
-            ref, "replaced", "another one has its name", "What was in the sandbox is lost: acquire another one."
-        )
 
 
 def _unfit(ref: ObjectRef, reason: str, why: str, step: str) -> EgressTargetError:

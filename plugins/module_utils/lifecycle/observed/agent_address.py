@@ -16,7 +16,7 @@ from ...deadline import Backoff, Deadline
 from ...errors import GoneError
 from ...guest.agent import AgentAddress
 from ...guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
-from ..errors import AcquireError
+from ..errors import AcquireError, check_uid
 from .pod import BoundPod, bind_pod
 from .status import SUSPENDED_REASON, bound_sandbox, refuse_decided
 
@@ -56,15 +56,28 @@ class Located:
     agent: AgentAddress
 
 
-def locate(client: Client, namespace: str, name: str, *, port: int, mode: AddressMode, deadline: Deadline) -> Located:
+def locate(
+    client: Client,
+    namespace: str,
+    name: str,
+    *,
+    port: int,
+    mode: AddressMode,
+    deadline: Deadline,
+    uid: str | None = None,
+) -> Located:
     """Find the agent of the sandbox that a claim of this name holds, or of the direct Sandbox of this name.
+
+    Args:
+        uid: of the claim or Sandbox that is meant, or None for whichever has the name.
 
     Raises:
         GoneError: there is neither.
+        ReplacedError: another one than that of ``uid`` has the name.
         AcquireError: it is not ready, has expired, or has no live pod.
     """
     try:
-        ref, body = find_held(client, namespace, name, deadline)
+        ref, body = find_held(client, namespace, name, deadline, uid=uid)
     except GoneError as error:
         error.next_step = error.next_step or _NOT_HELD
         raise
@@ -73,6 +86,8 @@ def locate(client: Client, namespace: str, name: str, *, port: int, mode: Addres
     if sandbox is None:
         raise unbound(ref, body)
     pod = bind_pod(client, namespace, sandbox, deadline, labels={}, need_ip=mode == "pod_ip")
+    if ref.kind is SANDBOX and uid is not None:
+        check_owner(ref, pod.body, uid)
     agent = agent_address(client, namespace, sandbox, pod, port, mode, deadline)
     return Located(name, body["metadata"]["uid"], sandbox, pod.name, agent)
 
@@ -91,16 +106,41 @@ def unbound(ref: ObjectRef, body: Body) -> AcquireError:
     )
 
 
-def find_held(client: Client, namespace: str, name: str, deadline: Deadline) -> tuple[ObjectRef, Body]:
-    """The claim of that name, or else the Sandbox; raises GoneError when there is neither."""
-    claim, direct = CLAIM.ref(namespace, name), SANDBOX.ref(namespace, name)
-    try:
-        return claim, read(client, claim, deadline)
-    except GoneError as no_claim:
+def find_held(
+    client: Client, namespace: str, name: str, deadline: Deadline, *, uid: str | None = None
+) -> tuple[ObjectRef, Body]:
+    """The claim of that name, or else the Sandbox; with a uid, the one of the two that has it.
+
+    Raises:
+        GoneError: there is neither.
+        ReplacedError: none of that name has the uid.
+    """
+    refs = (CLAIM.ref(namespace, name), SANDBOX.ref(namespace, name))
+    found: list[tuple[ObjectRef, Body]] = []
+    missing: list[GoneError] = []
+    for ref in refs:
         try:
-            return direct, read(client, direct, deadline)
-        except GoneError:
-            raise no_claim from None
+            body = read(client, ref, deadline)
+        except GoneError as error:
+            missing.append(error)
+            continue
+        if uid is None or body["metadata"]["uid"] == uid:
+            return ref, body
+        found.append((ref, body))
+    for ref, body in found:
+        check_uid(ref, body["metadata"]["uid"], uid)
+    raise missing[0]
+
+
+def check_owner(ref: ObjectRef, pod: Body, uid: str) -> None:
+    """Check that a pod belongs to the Sandbox of that uid, in case it was replaced after it was read.
+
+    Raises:
+        ReplacedError: it belongs to another one.
+    """
+    for owner in (pod.get("metadata") or {}).get("ownerReferences") or []:
+        if owner.get("kind") == SANDBOX.name:
+            check_uid(ref, owner.get("uid"), uid)
 
 
 def agent_address(

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import concurrent.futures
 import typing as t
 
@@ -13,11 +14,12 @@ from ...cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, SANDBOX, annotati
 from ...cluster.transport.pools import POOL_SIZE
 from ...deadline import CLEANUP_SECONDS, Deadline
 from ...errors import InputError, SandboxError
+from ..errors import ReplacedError
 from .release import Released, release
 
 
-def names_matching(client: Client, namespace: str, label_selector: str, deadline: Deadline) -> list[str]:
-    """The names of the claims, and of the direct Sandboxes, that a selector matches.
+def names_matching(client: Client, namespace: str, label_selector: str, deadline: Deadline) -> dict[str, str]:
+    """The claims, and the direct Sandboxes, that a selector matches: each name with its uid.
 
     Raises:
         InputError: the selector is empty, which would mean every claim of the namespace.
@@ -33,13 +35,14 @@ def names_matching(client: Client, namespace: str, label_selector: str, deadline
         for body in read_items(client, SANDBOX, namespace, deadline, label_selector=label_selector)
         if annotation(body, ACQUIRE_ID_ANNOTATION)
     ]
-    return sorted({str(body["metadata"]["name"]) for body in claims + direct})
+    found = {str(body["metadata"]["name"]): str(body["metadata"]["uid"]) for body in direct + claims}
+    return dict(sorted(found.items()))
 
 
 def release_many(
     client: Client,
     namespace: str,
-    names: t.Iterable[str],
+    names: t.Iterable[str] | t.Mapping[str, str | None],
     deadline: Deadline,
     *,
     wait: bool = False,
@@ -47,17 +50,23 @@ def release_many(
 ) -> tuple[list[Released], dict[str, SandboxError]]:
     """Release several at once; one that fails does not keep the others.
 
+    Args:
+        names: of claims and direct Sandboxes; a mapping gives the uid of each that is meant, or None.
+        deadline, wait, dry_run: as for ``release``.
+
     Returns:
         What was done, in the order of the names, and the failures by name.
     """
 
+    uids: t.Mapping[str, str | None] = names if isinstance(names, collections.abc.Mapping) else dict.fromkeys(names)
+
     def one(name: str) -> Released | SandboxError:
         try:
-            return release(client, namespace, name, deadline, wait=wait, dry_run=dry_run)
+            return release(client, namespace, name, deadline, uid=uids[name], wait=wait, dry_run=dry_run)
         except SandboxError as error:
             return error
 
-    ordered = list(dict.fromkeys(names))
+    ordered = list(uids)
     if not ordered:
         return [], {}
     with concurrent.futures.ThreadPoolExecutor(min(len(ordered), POOL_SIZE), "namzu-release") as threads:
@@ -66,6 +75,11 @@ def release_many(
     return [result for result in results.values() if isinstance(result, Released)], failures
 
 
-def release_all(client: Client, namespace: str, names: t.Iterable[str]) -> dict[str, SandboxError]:
-    """Release what an acquire made, on a clock of its own; returns the failures by name."""
-    return release_many(client, namespace, names, Deadline(CLEANUP_SECONDS, client.clock))[1]
+def release_all(client: Client, namespace: str, uids: t.Mapping[str, str]) -> dict[str, SandboxError]:
+    """Release what an acquire created, on a clock of its own; returns the failures by name.
+
+    Args:
+        uids: by name; what has ended, so that another object has its name, is released.
+    """
+    failures = release_many(client, namespace, uids, Deadline(CLEANUP_SECONDS, client.clock))[1]
+    return {name: error for name, error in failures.items() if not isinstance(error, ReplacedError)}

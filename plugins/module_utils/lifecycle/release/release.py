@@ -13,6 +13,7 @@ from ...cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, POD, SANDBOX, Bod
 from ...cluster.retry import retry
 from ...deadline import Deadline
 from ...errors import ApiUnreachableError, ConflictError, GoneError, SandboxError, UnavailableError
+from ..errors import check_uid
 from ..observed.status import named_sandbox
 
 #: Seconds between two looks while waiting for a pod to end: pods take from 0.1 s up to their grace period.
@@ -36,7 +37,14 @@ class Released:
 
 
 def release(
-    client: Client, namespace: str, name: str, deadline: Deadline, *, wait: bool = False, dry_run: bool = False
+    client: Client,
+    namespace: str,
+    name: str,
+    deadline: Deadline,
+    *,
+    uid: str | None = None,
+    wait: bool = False,
+    dry_run: bool = False,
 ) -> Released:
     """Delete the claim of that name, or the direct Sandbox; one that is gone already is success.
 
@@ -44,16 +52,20 @@ def release(
 
     Args:
         deadline: bounds the whole, the waiting included.
+        uid: of the claim or Sandbox that is meant, or None for whichever has the name.
         wait: also wait until claim, Sandbox and pod are gone.
         dry_run: only say whether there is something to delete.
 
     Raises:
+        ReplacedError: another object than that of ``uid`` has the name; it was not changed.
         ReleaseTimeoutError: something still stands at the deadline; the object itself has been deleted.
         ApiError, ApiUnreachableError: the delete failed, and the sandbox is still ours.
     """
     claim = CLAIM.ref(namespace, name)
     presumed = False
-    if wait or dry_run:
+    if uid is not None:
+        ref, body = _find_uid(client, claim, uid, deadline)
+    elif wait or dry_run:
         ref, body = _find(client, claim, deadline)
     else:
         ended = _delete(client, claim, None, deadline)
@@ -66,8 +78,8 @@ def release(
         return Released(name, existed=presumed or body is not None)
     remains = _remains(client, ref, body, deadline) if wait else []
     _delete(client, ref, body, deadline)
-    for left, uid in remains:
-        _wait_until_gone(client, left, uid, deadline)
+    for left, known in remains:
+        _wait_until_gone(client, left, known, deadline)
     return Released(name, existed=True)
 
 
@@ -81,6 +93,21 @@ class ReleaseTimeoutError(SandboxError):
 def _find(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[ObjectRef, Body | None]:
     body = read_or_none(client, claim, deadline)
     return (claim, body) if body is not None else _find_direct(client, claim, deadline)
+
+
+def _find_uid(client: Client, claim: ObjectRef, uid: str, deadline: Deadline) -> tuple[ObjectRef, Body | None]:
+    """The claim or direct Sandbox of that uid; None when nothing has its name, or it is not ours to release."""
+    found: list[tuple[ObjectRef, Body]] = []
+    for ref in (claim, SANDBOX.ref(claim.namespace, claim.name)):
+        body = read_or_none(client, ref, deadline)
+        if body is not None and _uid(body) == uid:
+            acquired = ref is claim or annotation(body, ACQUIRE_ID_ANNOTATION) is not None
+            return ref, body if acquired else None
+        if body is not None:
+            found.append((ref, body))
+    for ref, body in found:
+        check_uid(ref, _uid(body), uid)
+    return claim, None
 
 
 def _find_direct(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[ObjectRef, Body | None]:

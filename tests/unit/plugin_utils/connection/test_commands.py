@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils import errors
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest import errors as guest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import ReplacedError
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection import commands as connection_work
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.commands import (
     OutputError,
@@ -18,7 +19,6 @@ from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.commands 
     is_unreachable,
     run,
 )
-from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.link import ReplacedError
 
 from ...guest.running_agent import RunningAgent, running_agent
 

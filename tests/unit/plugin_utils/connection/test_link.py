@@ -16,8 +16,9 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Dead
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import GoneError, InputError
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import GuestTimeoutError, GuestUnreachableError
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import ReplacedError
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.cache import Memory
-from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.link import HEARD_SECONDS, ReplacedError
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.link import HEARD_SECONDS
 
 from ....faults.fake.agent import POD_UID
 from ....faults.fake.clock import SkippingClock
@@ -225,7 +226,7 @@ def test_an_agent_that_is_gone_while_its_pod_stays_is_unreachable(lab: Lab) -> N
 
 def test_the_claim_that_stands_there_must_be_the_one_that_was_named(lab: Lab, agent: RunningAgent) -> None:
     lab.link(uid=lab.uid).open()
-    with pytest.raises(ReplacedError, match="ansible_sandbox_uid"):
+    with pytest.raises(ReplacedError, match="host_vars"):
         lab.link(uid="00000000-0000-4000-8000-000000000000").open()
 
 
