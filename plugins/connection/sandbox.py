@@ -79,13 +79,9 @@ options:
       - The agent's port in the pod.
     type: int
     default: 1024
-    vars:
-      - name: ansible_sandbox_agent_port
-    env:
-      - name: NAMZU_SANDBOX_AGENT_PORT
-    ini:
-      - section: namzu_sandbox_connection
-        key: agent_port
+    vars: [{name: ansible_sandbox_agent_port}]
+    env: [{name: NAMZU_SANDBOX_AGENT_PORT}]
+    ini: [{section: namzu_sandbox_connection, key: agent_port}]
   agent_address:
     description:
       - V(service) uses the sandbox's service name, and needs the cluster's DNS on the controller.
@@ -95,13 +91,18 @@ options:
     type: str
     choices: [service, pod_ip, port_forward]
     default: service
-    vars:
-      - name: ansible_sandbox_agent_address
-    env:
-      - name: NAMZU_SANDBOX_AGENT_ADDRESS
-    ini:
-      - section: namzu_sandbox_connection
-        key: agent_address
+    vars: [{name: ansible_sandbox_agent_address}]
+    env: [{name: NAMZU_SANDBOX_AGENT_ADDRESS}]
+    ini: [{section: namzu_sandbox_connection, key: agent_address}]
+  agent_heartbeat:
+    description:
+      - The interval of the heartbeats between agent and connection while a command runs or a file is copied, in seconds
+        or as V(1m); V(0) is none. When three of them are missing, the host is unreachable and the command is ended.
+    type: str
+    default: 15s
+    vars: [{name: ansible_sandbox_agent_heartbeat}]
+    env: [{name: NAMZU_SANDBOX_AGENT_HEARTBEAT}]
+    ini: [{section: namzu_sandbox_connection, key: agent_heartbeat}]
   connect_timeout:
     description:
       - How long finding the agent and hearing from it may take, in seconds or as V(90s), V(2m); at least one second.

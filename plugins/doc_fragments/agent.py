@@ -30,4 +30,12 @@ options:
         type: str
         choices: [service, pod_ip, port_forward]
         default: service
+      heartbeat:
+        description:
+          - The interval at which the agent and the task send each other a heartbeat while a command runs or a file is
+            copied, in seconds or as V(30s), V(1m); V(0.1s) to V(1h), or V(0) for none.
+          - When three of them are missing, the connection counts as lost, and the agent ends what ran over it. A lost
+            node or network is found out within three intervals, also when the command has no output.
+        type: str
+        default: 15s
 """

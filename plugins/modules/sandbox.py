@@ -279,6 +279,7 @@ sandbox:
         ansible_sandbox_uid: 5f0c2b4e-6f0a-4d0e-9f57-0c6a3c1f2b11
         ansible_sandbox_agent_port: 1024
         ansible_sandbox_agent_address: service
+        ansible_sandbox_agent_heartbeat: 15s
     timings:
       description: Milliseconds a stage.
       type: dict

@@ -45,6 +45,9 @@ options:
     description:
       - How long the command may run, in seconds or as V(90s), V(15m); above 0. Then its whole process group is
         ended, and the task fails. Without it the command may run for a day.
+      - When the pod does not answer, the task fails at most 5 seconds after this time. Without it a connection attempt
+        without an answer fails after 10 seconds, and a lost connection after three intervals of O(agent.heartbeat). The
+        requests to the API server that find the pod have 30 seconds of their own.
     type: str
   max_output:
     description:
@@ -167,6 +170,11 @@ stderr:
   type: str
 truncated:
   description: Whether output beyond O(max_output) was dropped.
+  returned: when it has ended
+  type: bool
+out_of_memory:
+  description: Whether the command was killed because the container reached its memory limit. V(false) where the kernel
+    does not show that.
   returned: when it has ended
   type: bool
 timed_out:

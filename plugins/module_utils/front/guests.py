@@ -16,6 +16,7 @@ from ..lifecycle.errors import AcquireError, check_uid
 from ..lifecycle.names import check_name
 from ..lifecycle.observed.agent_address import check_owner, locate
 from ..workspace.names import workspace_ref
+from .options.agent import heartbeat_of
 from .options.specs import Params
 from .verb import namespace_of
 
@@ -66,10 +67,14 @@ def find_guest(params: Params, client: Client, deadline: Deadline | None = None)
     namespace, within = namespace_of(params, client), deadline or Deadline(LOCATE_SECONDS, client.clock)
     if params.get("workspace_id") is not None:
         ref = workspace_ref(namespace, str(params["workspace_id"]))
-        return _workspace(client, ref, str(params["workspace_id"]), uid, port, mode, within)
+        guest = _workspace(client, ref, str(params["workspace_id"]), uid, port, mode, within)
+        found_agent = guest.agent
+        agent = Agent(found_agent.address, subject=found_agent.subject, heartbeat=heartbeat_of(options))
+        return dataclasses.replace(guest, agent=agent)
     name = str(params["name"])
     found = locate(client, namespace, name, port=port, mode=mode, deadline=within, uid=uid)
-    return Guest(name, found.pod, Agent(found.agent, subject=f"sandbox {namespace}/{name}"))
+    agent = Agent(found.agent, subject=f"sandbox {namespace}/{name}", heartbeat=heartbeat_of(options))
+    return Guest(name, found.pod, agent)
 
 
 def _workspace(

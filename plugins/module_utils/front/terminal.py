@@ -42,7 +42,7 @@ def main(arguments: t.Sequence[str] | None = None) -> int:
     params = vars(parser.parse_args(words[:cut]))
     if (params["name"] is None) == (params["workspace_id"] is None):
         parser.error("give the name of a sandbox, or --workspace and an id")
-    params["agent"] = {"port": params["agent_port"], "address": params["agent_address"]}
+    params["agent"] = {option: params[f"agent_{option}"] for option in AGENT["agent"]["options"]}
     try:
         return _open(params, words[cut + 1 :] or SHELL)
     except SandboxError as error:

@@ -16,6 +16,7 @@ from ..errors import InputError, SandboxError
 from ..lifecycle.durations import seconds
 from .client_cache import KeptClient
 from .interrupts import interruptible
+from .options.agent import heartbeat_of
 from .options.specs import ACCESS, Params, Spec
 
 Result = dict[str, t.Any]
@@ -105,6 +106,7 @@ def connect(params: Params, context: Context) -> t.Iterator[Client]:
     Raises:
         AccessError, InputError: the options name no usable way to the API server.
     """
+    heartbeat_of(params.get("agent"))
     timeout = seconds("request_timeout", params["request_timeout"])
     if timeout < MINIMUM_REQUEST_TIMEOUT:
         raise InputError(f"request_timeout is {timeout:g} s; it must be at least {MINIMUM_REQUEST_TIMEOUT:g} s.")

@@ -8,17 +8,15 @@ import dataclasses
 import typing as t
 
 from ..deadline import Deadline
-from ..errors import InputError
-from .execution.request import DEFAULT_MAX_OUTPUT, Input, command_body
+from .execution.request import DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, END_SECONDS, Input, command_body
 from .execution.running import RunningExecution
 from .execution.stream import Execution, OutputCallback
-from .protocol.call import DEFAULT_HEARTBEAT, Caller
+from .protocol.call import Caller
 from .protocol.connection import Dial, Peer, no_agent
+from .protocol.heartbeat import DEFAULT_HEARTBEAT, check_heartbeat
 from .protocol.wire import MISSES, PROTOCOL
 
 DEFAULT_PORT = 1024
-SHORTEST_HEARTBEAT = 0.1
-LONGEST_HEARTBEAT = 3600.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +83,9 @@ class Agent:
             heartbeat: seconds (0.1 to 3600; 15 when not given) between the heartbeats of streams. When three of them
                 are missing, either side takes the other for gone. 0 is off.
         """
-        if heartbeat and not SHORTEST_HEARTBEAT <= heartbeat <= LONGEST_HEARTBEAT:
-            raise InputError(
-                f"heartbeat is {heartbeat:g} s; it must be {SHORTEST_HEARTBEAT:g} to {LONGEST_HEARTBEAT:g}, or 0."
-            )
         self.address = address
         self.subject = subject
-        self.heartbeat = heartbeat
+        self.heartbeat = check_heartbeat("heartbeat", heartbeat)
 
     def __repr__(self) -> str:
         return f"Agent({self.address!r})"
@@ -132,7 +126,8 @@ class Agent:
             cwd: absolute, or relative to the workspace, which is the default.
             env: variables added to the agent's clean environment.
             stdin: bytes for standard input, of any size; ``/dev/null`` when None or empty.
-            timeout: seconds (above 0) after which the agent ends the process group; the result says ``timed_out``.
+            timeout: seconds (above 0) after which the agent ends the process group; the result has ``timed_out``. The
+                call itself then takes at most ``timeout`` + ``grace`` + 3 s: GuestTimeoutError after that.
             grace: seconds (0 to 60; the agent's default is 2) between SIGTERM and SIGKILL when it does.
             max_output: bytes of each stream that are kept (0 to 256 MiB); what follows is counted and dropped, and
                 the program is never blocked by it.
@@ -165,10 +160,14 @@ class Agent:
         Execution. To leave the block early ends the program.
         """
         max_output = options.pop("max_output", DEFAULT_MAX_OUTPUT)
+        timeout, grace = options.get("timeout"), options.get("grace")
         body, following = command_body(argv, stdin, max_output=max_output, **options)
-        # A deadline that passes first finds out as much.
-        heartbeat = self.heartbeat if deadline.remaining() >= MISSES * self.heartbeat else 0.0
-        call = self.caller.call("execute", body, deadline, following, heartbeat=heartbeat)
+        within = deadline
+        if timeout is not None:
+            within = deadline.child(timeout + (DEFAULT_GRACE if grace is None else grace) + END_SECONDS)
+        # A deadline that passes first finds a lost connection as well.
+        heartbeat = self.heartbeat if within.remaining() >= MISSES * self.heartbeat else 0.0
+        call = self.caller.call("execute", body, within, following, heartbeat=heartbeat)
         return RunningExecution(call, max_output)
 
     def _health(self, answer: dict[str, t.Any]) -> Health:

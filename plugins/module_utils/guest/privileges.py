@@ -119,23 +119,8 @@ def probe_privileges(agent: Agent, deadline: Deadline, subject: str) -> Privileg
     probe = _Probe(agent, deadline, subject)
     try:
         privileges = probe.run()
-    except GuestRefusedError as error:
-        raise probe.named(error) from None
-    except GuestUnreachableError as error:
-        raise GuestUnreachableError(
-            f"The privilege probe of {subject}: {error.message}",
-            sent=error.sent,
-            object=subject,
-            next_step=error.next_step,
-        ) from None
-    except GuestTimeoutError as error:
-        raise GuestTimeoutError(
-            f"The privilege probe of {probe.where} did not end within {round(deadline.seconds, 2):g} s, so the sandbox "
-            f"is refused. {error.message}",
-            stage=error.stage,
-            object=subject,
-            next_step=error.next_step,
-        ) from None
+    except (GuestRefusedError, GuestUnreachableError, GuestTimeoutError) as error:
+        raise error.replace(message=f"The privilege probe of {subject}: {error.message}", object=subject) from None
     if not privileges.none:
         raise _excess(privileges, subject, probe.where)
     return privileges
@@ -162,15 +147,6 @@ class _Probe:
                 next_step="Check that /proc is mounted in the container as usual and that the image's programs are "
                 "the real ones. On gVisor the image's python3 needs its module ctypes.",
             ) from None
-
-    def named(self, error: GuestRefusedError) -> GuestRefusedError:
-        """The agent's refusal, with the sandbox that it is about."""
-        return GuestRefusedError(
-            f"The privilege probe of {self._subject}: {error.message}",
-            kind=error.kind,
-            object=self._subject,
-            next_step=error.next_step,
-        )
 
     def _ask(self) -> Privileges:
         try:

@@ -109,7 +109,7 @@ class Link:
         """The agent at a location; it has said that it is the one of that pod."""
         dial = self._through_the_api(location) if self._target.mode == "port_forward" else None
         address = AgentAddress(location.host, location.port, location.token, dial=dial)
-        agent = Agent(address, subject=f"{self._target} in {location.namespace}")
+        agent = Agent(address, subject=f"{self._target} in {location.namespace}", heartbeat=self._target.heartbeat)
         agent.healthz(deadline)
         return agent
 

@@ -11,6 +11,7 @@ import typing as t
 
 from ...module_utils.errors import InputError
 from ...module_utils.front.options.specs import ACCESS
+from ...module_utils.guest.protocol.heartbeat import check_heartbeat
 from ...module_utils.lifecycle.durations import seconds
 
 if t.TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Target:
         uid: the uid of that claim or Sandbox when no other may stand for it, or None.
         port: the agent's.
         mode: how the agent is reached.
+        heartbeat: seconds between the heartbeats of a connection; 0 for none.
         follow: whether a pod that took the place of the first one is good as well.
         connect_timeout: seconds for finding the agent and hearing from it.
         request_timeout: seconds for one request to the API server.
@@ -43,6 +45,7 @@ class Target:
     uid: str | None
     port: int
     mode: AddressMode
+    heartbeat: float
     follow: bool
     connect_timeout: float
     request_timeout: float
@@ -75,6 +78,9 @@ def target_from(option: t.Callable[[str], t.Any]) -> Target:
         uid=_text(option("uid")),
         port=port,
         mode=option("agent_address"),
+        heartbeat=check_heartbeat(
+            "agent_heartbeat (ansible_sandbox_agent_heartbeat)", seconds("agent_heartbeat", option("agent_heartbeat"))
+        ),
         follow=bool(option("follow")),
         connect_timeout=_bound("connect_timeout", option),
         request_timeout=_bound("request_timeout", option),

@@ -19,6 +19,7 @@ class Tap:
     Attributes:
         connections: how many there were.
         sent: all that clients sent.
+        received: all that was passed on to clients.
     """
 
     def __init__(self, port: int, *, piece: int = 65536, lose_answers: int = 0) -> None:
@@ -35,6 +36,7 @@ class Tap:
         self.port = int(self._listener.getsockname()[1])
         self.connections = 0
         self.sent = b""
+        self.received = b""
 
     def __enter__(self) -> t.Self:
         self._thread(self._accept)
@@ -109,6 +111,8 @@ class Tap:
                     break
                 for start in range(0, len(data), self._piece):
                     target.sendall(data[start : start + self._piece])
+                if not outward:
+                    self.received += data
         if self._hushed.is_set():
             return
         for end in (source, target):

@@ -35,6 +35,7 @@ AGENT: Spec = {
         "options": {
             "port": {"type": "int", "default": 1024},
             "address": {"type": "str", "default": "service", "choices": ["service", "pod_ip", "port_forward"]},
+            "heartbeat": {"type": "str", "default": "15s"},
         },
     },
 }

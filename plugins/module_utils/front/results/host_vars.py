@@ -39,6 +39,7 @@ def host_vars(
         "uid": sandbox["uid"],
         "agent_port": agent.get("port", 1024),
         "agent_address": agent.get("address", "service"),
+        "agent_heartbeat": agent.get("heartbeat", "15s"),
         **{option: value for option, value in way.items() if value is not None},
     }
     return {

@@ -110,6 +110,7 @@ def _result(guest: Guest, cmd: t.Any, done: Execution) -> Result:
         "stderr": stderr,
         "truncated": done.truncated_stdout or done.truncated_stderr,
         "timed_out": done.timed_out,
+        "out_of_memory": done.out_of_memory,
         "sandbox": guest.name,
         "pod": guest.pod,
         "duration": done.duration,
@@ -119,6 +120,9 @@ def _result(guest: Guest, cmd: t.Any, done: Execution) -> Result:
     elif done.cut_short:
         result.update(failure(GuestStoppedError(f"The command in sandbox {guest.name}", guest.agent.peer.name)))
         result["changed"] = True
+    elif done.out_of_memory:
+        text = f"The command in sandbox {guest.name} was killed because the container reached its memory limit."
+        result.update(failed=True, reason="non-zero-rc", msg=f"{text} Raise the limit in the template, or use less.")
     elif done.rc != 0:
         result.update(failed=True, reason="non-zero-rc", msg="non-zero return code")
     return result

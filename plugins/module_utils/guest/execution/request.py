@@ -13,6 +13,11 @@ from ..protocol.wire import CHANNEL_STDIN, END_OF_STREAM, encode_channel
 #: Bytes of each output stream that are kept when the caller does not say.
 DEFAULT_MAX_OUTPUT = 1024 * 1024
 
+#: Seconds between SIGTERM and SIGKILL when the caller does not name another grace.
+DEFAULT_GRACE = 2.0
+#: Seconds after a command's timeout and grace within which the agent must have reported its end.
+END_SECONDS = 3.0
+
 #: Input up to this size travels in the request; more is streamed after it.
 INLINE_STDIN = 32 * 1024
 _PART = 64 * 1024

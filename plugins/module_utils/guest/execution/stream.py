@@ -29,7 +29,9 @@ class Execution:
         duration: seconds from start to end, on the agent's clock.
         dropped_stdout, dropped_stderr: how many bytes were dropped.
         stopped: whether everything in its pod was being ended when it did, because the pod was deleted, or its
-            workspace suspended; older agents do not say.
+            workspace suspended; False from an older agent.
+        out_of_memory: whether it was killed, and the kernel killed a process because the container's memory limit was
+            reached while it ran; False where the kernel does not show that.
     """
 
     rc: int
@@ -43,6 +45,7 @@ class Execution:
     dropped_stdout: int = 0
     dropped_stderr: int = 0
     stopped: bool = False
+    out_of_memory: bool = False
 
     @property
     def cut_short(self) -> bool:
@@ -171,6 +174,7 @@ def execution_of(end: dict[str, t.Any], stdout: bytes = b"", stderr: bytes = b""
         dropped_stdout=dropped_stdout,
         dropped_stderr=dropped_stderr,
         stopped=end.get("stopped") is True,
+        out_of_memory=end.get("out_of_memory") is True,
     )
 
 

@@ -10,10 +10,9 @@ from ...deadline import Deadline
 from ...errors import InputError, printable
 from ..errors import GuestError, GuestProtocolError, GuestRefusedError, GuestUnauthorizedError, GuestUnsupportedError
 from .connection import Connection, Peer, connect, no_agent
+from .heartbeat import DEFAULT_HEARTBEAT
 from .wire import FIRST_FRAME_LIMIT, FRAME_LIMIT, decode_json, encode, encode_json
 
-#: Seconds between the heartbeats of a stream when the caller does not say.
-DEFAULT_HEARTBEAT = 15.0
 #: An agent may answer with a longer interval than was asked for, but not with one that nobody would wait out.
 _LONGEST_ECHO = 10.0
 

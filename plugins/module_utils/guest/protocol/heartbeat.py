@@ -12,6 +12,29 @@ import threading
 import time
 import typing as t
 
+from ...errors import InputError
+
+#: Seconds between the heartbeats of a stream when the caller does not name another interval.
+DEFAULT_HEARTBEAT = 15.0
+SHORTEST_HEARTBEAT = 0.1
+LONGEST_HEARTBEAT = 3600.0
+
+
+def check_heartbeat(option: str, interval: float) -> float:
+    """The interval in seconds: 0.1 to 3600, or 0 for no heartbeat.
+
+    Args:
+        option: its name, for the error.
+
+    Raises InputError for any other number.
+    """
+    if interval != 0 and not SHORTEST_HEARTBEAT <= interval <= LONGEST_HEARTBEAT:
+        raise InputError(
+            f"{option} is {interval:g} s; it must be {SHORTEST_HEARTBEAT:g} to {LONGEST_HEARTBEAT:g} s, or 0 for no "
+            "heartbeat."
+        )
+    return interval
+
 
 class Beating(t.Protocol):
     """A stream that can say that it is alive, without blocking."""

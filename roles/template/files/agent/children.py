@@ -16,6 +16,7 @@ import struct
 import subprocess
 import threading
 
+from memory import oom_kills
 from processes import list_processes, send_signal
 from wire import Refused
 
@@ -40,8 +41,10 @@ _REFUSALS = {
 class Child:
     """A process that the agent started, leader of a session and of a process group of its own."""
 
-    def __init__(self, pid: int, alarm: int) -> None:
+    def __init__(self, pid: int, alarm: int, oom_kills_before: int) -> None:
         self.pid = pid
+        #: Processes of the container that had been killed for their memory when it was started.
+        self.oom_kills_before = oom_kills_before
         #: Wait status, once it has ended.
         self.status: int | None = None
         #: Descriptor that is written to at that moment, until somebody releases the child.
@@ -77,6 +80,7 @@ class Children:
                 raise Refused("stopping", "the agent is being stopped")
             if self.quiescing:
                 raise Refused("quiescing", "everything in the sandbox is being stopped")
+            killed = oom_kills()
             try:
                 process = subprocess.Popen(
                     argv,
@@ -94,7 +98,7 @@ class Children:
                 raise Refused("bad-request", f"the command cannot be passed on: {error}") from None
             # The reaper waits for it. A Popen that knows a return code never does.
             process.returncode = 0
-            child = Child(process.pid, alarm)
+            child = Child(process.pid, alarm, killed)
             self._running[child.pid] = child
             return child
 

@@ -16,6 +16,7 @@ import time
 
 from children import exit_of
 from ending import Ending
+from memory import oom_kills
 from stream import CHUNK, HIGH_WATER
 from watch import Watch
 from wire import STDERR, STDOUT
@@ -206,6 +207,13 @@ class Relay:
             "dropped_stdout": dropped[STDOUT],
             "dropped_stderr": dropped.get(STDERR, 0),
             "duration_ms": int((self._drained_at - self._started) * 1000),
-            # Only then, as clients of before know nothing of it.
+            # Only when true: clients of an older version do not have these fields.
             **({"stopped": True} if self._child.stopped else {}),
+            **({"out_of_memory": True} if self._out_of_memory() else {}),
         }
+
+    def _out_of_memory(self) -> bool:
+        """Whether the command ended by SIGKILL, as itself or as a shell reports it, and the kernel killed meanwhile."""
+        status = self._child.status
+        killed = status is not None and list(exit_of(status).values()) in ([None, 9], [137, None])
+        return killed and not self._child.stopped and not self._timed_out and oom_kills() > self._child.oom_kills_before

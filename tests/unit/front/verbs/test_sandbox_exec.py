@@ -11,12 +11,14 @@ import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, perform
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.sandbox_exec import VERB
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest import agent as agent_module
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import quiesce
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
 
 from ....faults.fake.agent import POD_UID
 from ....faults.fake.cluster import FakeCluster
 from ...guest.running_agent import RunningAgent, eventually, running_agent, within
+from ...guest.tap import Tap
 from ..playing import access
 
 Task = t.Callable[..., dict[str, t.Any]]
@@ -36,7 +38,8 @@ def task(agent: RunningAgent) -> t.Iterator[Task]:
             acquire(client, cluster.request(name="build-1"))
 
         def run(check_mode: bool = False, **options: t.Any) -> dict[str, t.Any]:
-            given = access(cluster, agent={"port": agent.port, "address": "pod_ip"}, name="build-1", **options)
+            reached = {"port": agent.port, "address": "pod_ip", **options.pop("agent", {})}
+            given = access(cluster, agent=reached, name="build-1", **options)
             if "attach" in given:
                 given["attach"] = {"offset": 0, "cancel": False, **given["attach"]}
             defaults = {name: option.get("default") for name, option in VERB.options.items()}
@@ -103,3 +106,35 @@ def test_check_mode_starts_and_ends_nothing_but_looks(task: Task) -> None:
     assert task(check_mode=True, attach={"id": started["id"], "cancel": True})["skipped"]
     eventually(lambda: task(check_mode=True, attach={"id": started["id"]}, timeout="0.2s")["stdout"] == "up\n")
     assert task(attach={"id": started["id"], "cancel": True})["changed"]
+
+
+def test_a_connection_that_is_lost_is_found_by_the_heartbeat_that_the_task_asks_for(
+    task: Task, agent: RunningAgent
+) -> None:
+    with Tap(agent.port) as tap, concurrent.futures.ThreadPoolExecutor(1) as thread:
+        options = {"command": "echo up; exec sleep 1000", "agent": {"port": tap.port, "heartbeat": "0.2s"}}
+        running = thread.submit(task, **options)
+        eventually(lambda: b"up\n" in tap.received)
+        tap.hush()
+        end = running.result()
+    assert (end["failed"], end["reason"], end["sent"]) == (True, "agent-unreachable", True)
+
+
+def test_a_command_with_a_timeout_ends_soon_after_it_when_the_connection_is_lost(
+    task: Task, agent: RunningAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_module, "DEFAULT_GRACE", 0.0)
+    monkeypatch.setattr(agent_module, "END_SECONDS", 0.5)
+    with Tap(agent.port) as tap, concurrent.futures.ThreadPoolExecutor(1) as thread:
+        options = {"command": "echo up; exec sleep 1000", "timeout": "2s", "agent": {"port": tap.port}}
+        running = thread.submit(task, **options)
+        eventually(lambda: b"up\n" in tap.received)
+        tap.hush()
+        end = running.result()
+    # The bound is the one of the command, and not a minute of the client's own.
+    assert (end["failed"], end["reason"], end["stage"]) == (True, "agent-timeout", "stream")
+    assert "within 2.5 s" in end["msg"]
+
+
+def test_a_heartbeat_that_is_not_valid_is_refused_before_anything_is_asked(task: Task) -> None:
+    assert task(argv=["true"], agent={"heartbeat": "0.01s"})["reason"] == "invalid-input"

@@ -72,6 +72,7 @@ class Lab:
             "uid": None,
             "port": self.port,
             "mode": "pod_ip",
+            "heartbeat": 15.0,
             "follow": False,
             "connect_timeout": 20.0,
             "request_timeout": 10.0,

@@ -40,6 +40,10 @@ def test_the_api_server_is_asked_once_for_all_processes_of_a_run(lab: Lab, agent
     assert lab.asked == asked
 
 
+def test_the_agent_has_the_heartbeat_of_the_target(lab: Lab, agent: RunningAgent) -> None:
+    assert lab.link(heartbeat=0.5).call(lambda one: one.heartbeat) == 0.5
+
+
 def test_an_agent_is_asked_before_work_is_sent_only_when_it_was_not_heard_from_for_a_while(
     lab: Lab, agent: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

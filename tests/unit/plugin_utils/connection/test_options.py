@@ -116,3 +116,17 @@ def test_the_defaults_make_a_target() -> None:
 def test_what_cannot_be_honoured_is_refused_by_its_name(change: dict[str, t.Any], word: str) -> None:
     with pytest.raises(InputError, match=word):
         target_from(values(**change))
+
+
+def test_the_heartbeat_of_a_host_is_read_and_checked() -> None:
+    assert target_from(values()).heartbeat == 15.0
+    assert target_from(values(agent_heartbeat="2m")).heartbeat == 120.0
+    for value in ("0.01s", "2h", "often"):
+        with pytest.raises(InputError, match="agent_heartbeat"):
+            target_from(values(agent_heartbeat=value))
+
+
+def test_the_heartbeat_of_a_task_is_one_of_the_host_that_it_returns() -> None:
+    made = host_vars(SANDBOX, {"agent": {"heartbeat": "2m"}}, {})
+    assert made["ansible_sandbox_agent_heartbeat"] == "2m"
+    assert target_from(values(agent_heartbeat=made["ansible_sandbox_agent_heartbeat"])).heartbeat == 120.0
