@@ -51,6 +51,7 @@ options:
   egress:
     description:
       - What the sandbox may reach. Needed unless O(state=absent).
+      - A kind alone, such as V(no_network), stands for the dictionary with that O(egress.kind).
     type: dict
     suboptions:
       kind:
@@ -72,6 +73,12 @@ options:
             Without ports it is TCP 443. Only O(egress.engine=cilium) can express names.
         type: list
         elements: raw
+      ports:
+        description:
+          - With V(public_internet), the only ports that may be reached; with V(hosts), the ports of hosts that have
+            none of their own. Each is a number for TCP, or a text such as V(53/UDP).
+        type: list
+        elements: raw
       dns:
         description:
           - Where the cluster's DNS servers are.
@@ -87,7 +94,14 @@ options:
             type: dict
           addresses:
             description:
-              - Blocks of DNS servers that are no pods, such as a cache on the node.
+              - Blocks of DNS servers that are not pods, such as a cache on the node.
+            type: list
+            elements: str
+          names:
+            description:
+              - With V(dns_only) and V(public_internet), the only names that may be looked up, each a name, or C(*.)
+                and a name. Without it any name is looked up, and a resolver that answers for any name is a tunnel to
+                whoever serves the name. Only O(egress.engine=cilium) can limit names.
             type: list
             elements: str
       engine:

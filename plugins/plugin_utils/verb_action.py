@@ -14,7 +14,7 @@ from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.front.client_cache import KeptClient
-from ..module_utils.front.options.specs import Params
+from ..module_utils.front.options.specs import Params, expand_kinds
 from ..module_utils.front.verb import Context, Result, Verb, perform, sensitive_values
 from .lease_keeper import link as keeper_link
 
@@ -42,6 +42,7 @@ class VerbAction(ActionBase):
         """The task's result."""
         result: Result = super().run(tmp, task_vars)
         del tmp
+        self._task.args = expand_kinds(self.verb.options, self._task.args)
         if self.runs_elsewhere() is not None:
             name = f"namzu.sandbox.{self.verb.name}"
             ran = self._execute_module(module_name=name, task_vars=task_vars, wrap_async=self._task.async_val)

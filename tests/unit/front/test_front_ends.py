@@ -37,6 +37,10 @@ def sequence(cluster: FakeCluster) -> dict[str, Task]:
     def lease(**options: t.Any) -> Task:
         return {"namzu.sandbox.sandbox_lease": {**access(cluster), "name": NAME, **options}}
 
+    def check(**options: t.Any) -> Task:
+        where = {"namespace": "agents", "labels": {"app": "sandbox"}, "manifests": [], "fail": False}
+        return {"namzu.sandbox.boundary_check": {**where, **options}}
+
     wanted = present(cluster, name=NAME, labels={"job": "1"})
     gone = access(cluster, name=NAME, state="absent")
     return {
@@ -68,6 +72,9 @@ def sequence(cluster: FakeCluster) -> dict[str, Task]:
         "wrong choice": sandbox(**{**wanted, "state": "there"}),
         "wrong type": sandbox(**{**wanted, "agent": {"port": "many"}}),
         "two commands": execute(argv=["a"], command="b"),
+        "a kind alone": check(egress="no_network"),
+        "a kind that does not exist": check(egress="some_network"),
+        "a dictionary in short form": check(egress="kind=dns_only"),
     }
 
 
@@ -82,11 +89,13 @@ CHANGED = {
     "release",
 }
 FAILED = {
+    "a kind that does not exist",
     "another of that name", "extend another", "extend nobody", "extend by nothing", "nothing to execute",
     "execute in nothing", "wrong credential", "invalid name", "invalid lease", "short request timeout", "no pool",
     "wrong choice", "wrong type", "two commands", "release without a keeper",
 }  # fmt: skip
 UNCHANGED = {"acquire again", "enough left", "would find", "would execute", "release again"}
+UNCHANGED |= {"a kind alone", "a dictionary in short form"}
 TASKS = sorted(CHANGED | FAILED | UNCHANGED)
 
 

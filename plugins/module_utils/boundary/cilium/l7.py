@@ -19,7 +19,8 @@ import functools
 import re
 import typing as t
 
-from .names import NamePattern, selector_patterns
+from ..sets.names import NameSet
+from .names import NamePattern, name_set, selector_patterns
 
 _REPEATED_GROUP = re.compile(r"[*+}]\??[^()]*\)[*+{]")
 _LONGEST_EXPRESSION = 1024
@@ -116,6 +117,10 @@ class Layer7:
             # HTTP inside a permitted TLS stream cannot be seen.
             return True
         return any(_http_matches(rule, http) for rule in self.http)
+
+    def looks_up_within(self, names: NameSet) -> bool:
+        """Tell whether the proxy lets DNS questions about *names* alone through, and nothing else."""
+        return self.dns is not None and name_set(self.dns).minus(names).empty
 
     def describe(self) -> str:
         """Return the limits in a few words."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ..sets.names import DEEP, Pattern
+from ..sets.names import DEEP, NameSet, Pattern
 
 _ALLOWED = frozenset("-_abcdefghijklmnopqrstuvwxyz0123456789")
 _EVERYTHING = re.compile(r"[*]+[.]?\Z")
@@ -104,3 +104,13 @@ def selector_patterns(items: t.Iterable[t.Mapping[str, t.Any]]) -> tuple[NamePat
         # An item without either is the empty pattern, which selects the root alone (fqdn.go: FQDN("") is ".").
         patterns.append(NamePattern(name or pattern, exact=bool(name)))
     return tuple(patterns)
+
+
+def name_set(patterns: t.Iterable[NamePattern]) -> NameSet:
+    """The names that at least one pattern selects, as a set of the algebra."""
+    found = []
+    for pattern in patterns:
+        if pattern.every:
+            return NameSet(absent=False, which=None)
+        found.append(pattern.as_pattern())
+    return NameSet.of(*found)

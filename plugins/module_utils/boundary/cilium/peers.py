@@ -30,7 +30,7 @@ from ..sets.selectors import ValueSet
 from ..world.objects import World, identity
 from ..world.strict_reader import Reader, read_selector
 from .errors import Refused
-from .names import NamePattern, selector_patterns
+from .names import name_set, selector_patterns
 from .selectors import ENTITY, EXISTS, NOT_YES, YES, encoded, one, peer_needs, selected, selected_nodes
 
 _OUTSIDE = frozenset({OUTSIDE})
@@ -293,16 +293,6 @@ def _names(rule: Reader, key: str, _scope: Scope) -> Peers:
     odd += [f"the wildcards of {text} are too many to judge" for text in rest]
     any_name = Box(_OUTSIDE, {DNS_NAME: NameSet(absent=False, which=None)})
     return Peers(sure, tuple(Uncertainty(reason, (any_name,)) for reason in odd))
-
-
-def name_set(patterns: c.Iterable[NamePattern]) -> NameSet:
-    """The names that at least one pattern selects, as a set of the algebra."""
-    found = []
-    for pattern in patterns:
-        if pattern.every:
-            return NameSet(absent=False, which=None)
-        found.append(pattern.as_pattern())
-    return NameSet.of(*found)
 
 
 def _services(rule: Reader, key: str, scope: Scope) -> Peers:

@@ -29,6 +29,7 @@ import operator
 import typing as t
 
 from ..sets.boxes import Box
+from ..sets.names import NameSet
 from ..sets.ports import ALL_PORTS, PortSet, union_of
 from ..world.objects import Pod, PolicyRef
 from ..world.peers import Endpoint
@@ -62,6 +63,9 @@ class L7Limit(t.Protocol):
 
     def permits(self, l7: L7) -> bool:
         """Whether a request (``{"dns": …}``, ``{"http": {…}}``, ``{"sni": …}``) is let through."""
+
+    def looks_up_within(self, names: NameSet) -> bool:
+        """Whether DNS questions about these names alone are let through."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)

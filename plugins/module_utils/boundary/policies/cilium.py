@@ -69,19 +69,18 @@ def _egress(request: Request) -> list[Body]:
     if request.kind == ALLOW_ALL:
         return [{"toEntities": ["all"]}]
     if request.kind == HOSTS:
-        names = [_name(host.pattern) for host in request.hosts]
-        unique = [dict(pairs) for pairs in dict.fromkeys(tuple(item.items()) for item in names)]
-        return [*_dns(request.dns, {"rules": {"dns": unique}}), *_hosts(request.hosts)]
-    rules = _dns(request.dns, {})
-    if request.kind == PUBLIC_INTERNET:
-        blocks = public_blocks(request.except_cidrs)
-        if blocks:
-            rules.append({"toCIDRSet": blocks})
+        return [*_dns(request.dns, [host.pattern for host in request.hosts]), *_hosts(request.hosts)]
+    rules = _dns(request.dns, request.dns.names)
+    blocks = public_blocks(request.except_cidrs) if request.kind == PUBLIC_INTERNET else []
+    if blocks:
+        rules.append({"toCIDRSet": blocks, **({"toPorts": _ports(request.ports)} if request.ports else {})})
     return rules
 
 
-def _dns(dns: DnsTarget, limit: Body) -> list[Body]:
-    """DNS to the cluster's servers; *limit* is what the DNS proxy lets through."""
+def _dns(dns: DnsTarget, names: c.Iterable[str]) -> list[Body]:
+    """DNS to the cluster's servers, for these names alone; for any name without them."""
+    patterns = list(map(_name, dict.fromkeys(names)))
+    limit = {"rules": {"dns": patterns}} if patterns else {}
     ports = [{"port": str(DNS_PORT), "protocol": protocol} for protocol in ("UDP", "TCP")]
     labels = {f"k8s:{NAMESPACE_KEY}": dns.namespace, **{f"k8s:{key}": value for key, value in dns.labels}}
     rules: list[Body] = [{"toEndpoints": [{"matchLabels": labels}], "toPorts": [{"ports": ports, **limit}]}]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import re
 import typing as t
 
 from ...cluster.resources import TEMPLATE_LABEL
@@ -18,8 +19,15 @@ from ..reach.requests import Request
 from ..world.objects import Body, Pod
 from .translation import differences, translate
 
+#: A policy's name is a DNS subdomain (Kubernetes, object names and IDs: RFC 1123, at most 253 characters).
+_POLICY_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
 #: In a domain that the controller lets a claim put on a pod unless its operator says otherwise.
 DEFAULT_PROFILE_KEY = "sandbox.users.io/egress-profile"
+
+
+#: Of a label's value (Kubernetes, labels and selectors).
+_LONGEST_LABEL = 63
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,12 +35,21 @@ class Profile:
     """One of several boundaries of a template; a sandbox chooses one by a label on its pod.
 
     Attributes:
-        value: the label's value, and part of the policy's name.
+        value: the label's value, and part of the policy's name: lower-case letters, digits, dashes and dots, at most
+            63 characters, with a letter or digit at both ends and beside each dot.
         key: the label's key.
     """
 
     value: str
     key: str = DEFAULT_PROFILE_KEY
+
+    def __post_init__(self) -> None:
+        if not _POLICY_NAME.fullmatch(self.value) or len(self.value) > _LONGEST_LABEL:
+            raise QuestionError(
+                f"Profile {self.value!r}: its value is a part of the policy's name and cannot be one.",
+                next_step="Use at most 63 lower-case letters, digits, dashes and dots, with a letter or digit at both "
+                "ends.",
+            )
 
     @classmethod
     def of(cls, value: object) -> Profile:
@@ -51,8 +68,17 @@ class Profile:
 def policy_name(
     template: str, profile: Profile | None = None, direction: t.Literal["egress", "ingress"] = "egress"
 ) -> str:
-    """How the policy is called when nobody says otherwise."""
+    """The policy's name unless the caller gives another one."""
     return "-".join(["namzu", template, *([profile.value] if profile else []), direction])
+
+
+def check_policy_name(name: object) -> None:
+    """Raise QuestionError for a text that cannot be the name of a policy."""
+    if not isinstance(name, str) or not _POLICY_NAME.fullmatch(name):
+        raise QuestionError(
+            f"Policy {name!r}: the API server accepts no object of that name.",
+            next_step="Use lower-case letters, digits, dashes and dots, with a letter or digit at both ends.",
+        )
 
 
 def policy_labels(template: str, profile: Profile | None = None) -> dict[str, str]:

@@ -111,11 +111,16 @@ def _egress(request: Request) -> list[Body]:
         return []
     if request.kind == ALLOW_ALL:
         return [{}]
+    if request.dns.names:
+        raise QuestionError(
+            "NetworkPolicy has no DNS names, so engine core cannot limit which names are looked up (dns.names).",
+            next_step="Use engine cilium, or no_network, which has no DNS at all.",
+        )
     rules = [_dns(request.dns)]
-    if request.kind == PUBLIC_INTERNET:
-        blocks = public_blocks(request.except_cidrs)
-        if blocks:
-            rules.append({"to": [{"ipBlock": block} for block in blocks]})
+    blocks = public_blocks(request.except_cidrs) if request.kind == PUBLIC_INTERNET else []
+    if blocks:
+        ports = [{"protocol": protocol, "port": number} for protocol, number in request.ports]
+        rules.append({"to": [{"ipBlock": block} for block in blocks], **({"ports": ports} if ports else {})})
     return rules
 
 

@@ -9,13 +9,37 @@ import typing as t
 
 from ..engines.flow import Hit, Memo, flow
 from ..engines.model import Direction, Tier
-from ..sets.boxes import Region
+from ..sets.boxes import Region, minus_all
+from ..sets.names import NameSet
 from ..world.objects import World
 from .verdict import Finding
 from .witness import example, realizable, show_peers
 
 #: Returns the part of the excess that is worth a finding.
 HitFilter = c.Callable[[list[Hit], World], c.Iterable[Hit]]
+
+
+class BeyondNames:
+    """All excess but the DNS questions that rules limit to the names of a request."""
+
+    def __init__(self, dns: Region, names: NameSet) -> None:
+        """Args:
+        dns: the DNS servers that may be asked.
+        names: the names that they may be asked for.
+        """
+        self._dns = dns
+        self._names = names
+
+    def __call__(self, hits: list[Hit], _world: World) -> c.Iterator[Hit]:
+        """The hits, those of rules that limit names without the DNS servers."""
+        for hit in hits:
+            limit = hit.rule.l7 if hit.rule is not None else None
+            if limit is None or not limit.looks_up_within(self._names):
+                yield hit
+                continue
+            region = minus_all(hit.region, self._dns)
+            if region:
+                yield Hit(hit.rule, region, hit.reason)
 
 
 class Excess:

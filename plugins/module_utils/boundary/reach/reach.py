@@ -31,9 +31,9 @@ from ..sets.ports import ECHO, SPACE, PortSet
 from ..world.objects import Body, NamedPort, Pod, World
 from ..world.peers import Peer, resolve
 from .describe import describe
-from .excess import Excess, HitFilter
+from .excess import BeyondNames, Excess, HitFilter
 from .ingress import TooOpen, allowed_region
-from .requests import Request
+from .requests import Request, dns_region, names_of
 from .verdict import Verdict
 
 #: The engines by name.
@@ -144,7 +144,8 @@ class Reach:
             A verdict that holds only when nothing beyond the request is allowed or may be.
         """
         wanted = Request.of(request)
-        excess = self._excess(wanted, lambda: boxes.minus_all([boxes.EVERYTHING], wanted.region()))
+        keep = BeyondNames(dns_region(wanted.dns), names_of(wanted.dns.names)) if wanted.dns.names else None
+        excess = self._excess(wanted, lambda: boxes.minus_all([boxes.EVERYTHING], wanted.region()), keep)
         return self._verdict(EGRESS, str(wanted), excess)
 
     def ingress_verdict(

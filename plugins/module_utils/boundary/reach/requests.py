@@ -19,7 +19,7 @@ from ..sets import boxes
 from ..sets.addresses import ALL_ADDRESSES, AddressSet, parse_cidr
 from ..sets.boxes import DNS_NAME, OUTSIDE, Box, Region
 from ..sets.names import NameSet, Pattern, is_name
-from ..sets.ports import SPACE, TRANSPORTS, PortSet, union_of
+from ..sets.ports import ALL_PORTS, SPACE, TRANSPORTS, PortSet, union_of
 from ..sets.selectors import Selector
 from ..world.objects import Body
 
@@ -56,12 +56,15 @@ class DnsTarget:
     Attributes:
         namespace: their namespace.
         labels: the labels of their pods, as pairs.
-        addresses: CIDR blocks of DNS servers that are no pods (a node-local cache: ``169.254.20.10/32``).
+        addresses: CIDR blocks of DNS servers that are not pods (a node-local cache: ``169.254.20.10/32``).
+        names: the only names that may be looked up, each a name, or ``*.`` and a name: exactly one label more; empty
+            for any name. A resolver that answers for any name is a tunnel to whoever serves the name.
     """
 
     namespace: str = "kube-system"
     labels: tuple[tuple[str, str], ...] = (("k8s-app", "kube-dns"),)
     addresses: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class Request:
         kind: one of ``REQUEST_KINDS``.
         except_cidrs: further blocks that are not the public internet, for ``public_internet``.
         hosts: the names, for ``hosts``.
+        ports: the only protocols and ports of the public internet, for ``public_internet``; empty for all.
         dns: the cluster's DNS servers.
     """
 
@@ -92,6 +96,7 @@ class Request:
     except_cidrs: tuple[str, ...] = ()
     hosts: tuple[HostRule, ...] = ()
     dns: DnsTarget = DnsTarget()
+    ports: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def of(cls, value: object) -> Request:
@@ -99,8 +104,9 @@ class Request:
 
         Args:
             value: a kind, or a mapping with ``kind`` and, where the kind has them, ``except_cidrs`` (a list), ``hosts``
-                (names, or mappings with ``host`` and ``ports``), ``ports`` (for every host that has none; numbers, or
-                texts such as ``53/UDP``) and ``dns`` (``namespace``, ``labels``, ``addresses``); or a Request.
+                (names, or mappings with ``host`` and ``ports``), ``ports`` (of the public internet, or for every host
+                that has none; numbers, or texts such as ``53/UDP``) and ``dns`` (``namespace``, ``labels``,
+                ``addresses``, ``names``); or a Request.
 
         Raises:
             QuestionError: the value is no request.
@@ -120,37 +126,53 @@ class Request:
         hosts = tuple(_host(item, _ports(body.get("ports"))) for item in _listed(body, "hosts"))
         if (kind == HOSTS) != bool(hosts):
             raise QuestionError("A hosts request names at least one host.")
-        return cls(
-            t.cast("str", kind), tuple(_block(item) for item in _listed(body, "except_cidrs")), hosts, _dns(body)
-        )
+        dns = _dns(body)
+        if dns.names and kind not in {DNS_ONLY, PUBLIC_INTERNET}:
+            raise QuestionError(
+                f"A {kind} request has no dns.names.",
+                next_step="Use kind hosts, which looks up its own hosts alone, or kind dns_only or public_internet.",
+            )
+        blocks = tuple(_block(item) for item in _listed(body, "except_cidrs"))
+        ports = _ports(body.get("ports")) if kind == PUBLIC_INTERNET and body.get("ports") is not None else ()
+        return cls(t.cast("str", kind), blocks, hosts, dns, ports)
 
     def as_dict(self) -> dict[str, t.Any]:
         """The request as plain data, from which ``of`` makes it again."""
-        dns = {"namespace": self.dns.namespace, "labels": dict(self.dns.labels), "addresses": list(self.dns.addresses)}
-        hosts = [
-            {"host": rule.pattern, "ports": [f"{number}/{protocol}" for protocol, number in rule.ports]}
-            for rule in self.hosts
-        ]
+        dns: dict[str, t.Any] = {
+            "namespace": self.dns.namespace,
+            "labels": dict(self.dns.labels),
+            "addresses": list(self.dns.addresses),
+            **({"names": list(self.dns.names)} if self.dns.names else {}),
+        }
+        hosts = [{"host": rule.pattern, "ports": _as_texts(rule.ports)} for rule in self.hosts]
         return {
             "kind": self.kind,
             **({"except_cidrs": list(self.except_cidrs)} if self.except_cidrs else {}),
             **({"hosts": hosts} if hosts else {}),
+            **({"ports": _as_texts(self.ports)} if self.ports else {}),
             "dns": dns,
         }
 
     def region(self) -> Region:
-        """Everything that the request allows."""
+        """Everything that the request allows; without DNS where it limits names, which are not a matter of regions."""
         return list(_region(self))
 
     def __str__(self) -> str:
-        if self.except_cidrs:
-            return f"{self.kind} except {', '.join(self.except_cidrs)}"
+        text = self.kind
         if self.hosts:
-            return f"{self.kind} {', '.join(host.pattern for host in self.hosts)}"
-        return self.kind
+            text += f" {', '.join(host.pattern for host in self.hosts)}"
+        if self.ports:
+            text += f" on {', '.join(_as_texts(self.ports))}"
+        if self.except_cidrs:
+            text += f" except {', '.join(self.except_cidrs)}"
+        return f"{text} with DNS names {', '.join(self.dns.names)}" if self.dns.names else text
 
 
-_FIELDS = {PUBLIC_INTERNET: ("except_cidrs",), HOSTS: ("hosts", "ports")}
+def _as_texts(ports: c.Iterable[tuple[str, int]]) -> list[str]:
+    return [f"{number}/{protocol}" for protocol, number in ports]
+
+
+_FIELDS = {PUBLIC_INTERNET: ("except_cidrs", "ports"), HOSTS: ("hosts", "ports")}
 
 
 @functools.lru_cache(maxsize=256)
@@ -159,14 +181,19 @@ def _region(request: Request) -> tuple[Box, ...]:
         return ()
     if request.kind == ALLOW_ALL:
         return (boxes.EVERYTHING,)
-    found = list(dns_region(request.dns))
+    found = [] if request.dns.names else dns_region(request.dns)
     if request.kind == PUBLIC_INTERNET:
-        found.extend(boxes.addresses(public(request.except_cidrs)))
+        on = union_of(PortSet.of(*port) for port in request.ports) if request.ports else ALL_PORTS
+        found.extend(boxes.addresses(public(request.except_cidrs), ports=on))
     for host in request.hosts:
         ports = union_of(PortSet.of(protocol, port) for protocol, port in host.ports)
-        names = NameSet.of(Pattern.glob(host.pattern))
-        found.append(Box(frozenset({OUTSIDE}), {DNS_NAME: names}, ports))
+        found.append(Box(frozenset({OUTSIDE}), {DNS_NAME: names_of([host.pattern])}, ports))
     return tuple(found)
+
+
+def names_of(patterns: c.Iterable[str]) -> NameSet:
+    """The names that some names, or ``*.`` and a name, stand for."""
+    return NameSet.of(*map(Pattern.glob, patterns))
 
 
 def public(except_cidrs: c.Iterable[str] = ()) -> AddressSet:
@@ -206,9 +233,13 @@ def _host(value: object, ports: tuple[tuple[str, int], ...]) -> HostRule:
             raise QuestionError(f"A host is a name, or a mapping with host and ports, got {value!r}.")
         ports = _ports(value.get("ports")) if value.get("ports") else ports
         value = value.get("host")
+    return HostRule(_pattern(value), ports)
+
+
+def _pattern(value: object) -> str:
     if not isinstance(value, str) or not is_name(value.removeprefix("*.")):
         raise QuestionError(f"A host is a DNS name, or *. and a DNS name, got {value!r}.")
-    return HostRule(value.lower().rstrip("."), ports)
+    return value.lower().rstrip(".")
 
 
 def _ports(value: object) -> tuple[tuple[str, int], ...]:
@@ -237,15 +268,16 @@ def _dns(body: c.Mapping[str, t.Any]) -> DnsTarget:
         return DnsTarget()
     if isinstance(value, DnsTarget):
         return value
-    if not isinstance(value, c.Mapping) or not value.keys() <= {"namespace", "labels", "addresses"}:
-        raise QuestionError(f"A request's dns has namespace, labels and addresses, got {value!r}.")
+    if not isinstance(value, c.Mapping) or not value.keys() <= {"namespace", "labels", "addresses", "names"}:
+        raise QuestionError(f"A request's dns has namespace, labels, addresses and names, got {value!r}.")
     plain = DnsTarget()
     labels = value.get("labels", dict(plain.labels))
     namespace = value.get("namespace", plain.namespace)
     if not isinstance(namespace, str) or not isinstance(labels, c.Mapping):
         raise QuestionError(f"A request's dns has a namespace and a mapping of labels, got {value!r}.")
     pairs = tuple(sorted((str(key), str(item)) for key, item in labels.items()))
-    return DnsTarget(namespace, pairs, tuple(_block(item) for item in _listed(value, "addresses")))
+    addresses = tuple(_block(item) for item in _listed(value, "addresses"))
+    return DnsTarget(namespace, pairs, addresses, tuple(map(_pattern, _listed(value, "names"))))
 
 
 def public_blocks(except_cidrs: c.Iterable[str]) -> list[Body]:

@@ -52,6 +52,23 @@ GUEST: Spec = {
 GUEST_EXCLUSIVE = [("name", "workspace_id", "sandbox"), ("uid", "sandbox")]
 GUEST_REQUIRED = [("name", "workspace_id", "sandbox")]
 
+
+def expand_kinds(options: Spec, given: t.Mapping[str, t.Any]) -> Params:
+    """The options of a task, with a kind alone (``egress: no_network``) as the dictionary that it stands for.
+
+    Args:
+        options: the argument specification.
+        given: what the task gives.
+    """
+
+    def expanded(name: str, value: t.Any) -> t.Any:
+        # A text with an equals sign or a brace is a dictionary in Ansible's own short forms.
+        plain = isinstance(value, str) and not {"=", "{"} & set(value)
+        return {"kind": value} if plain and "kind" in options.get(name, {}).get("options", {}) else value
+
+    return {name: expanded(name, value) for name, value in given.items()}
+
+
 #: What an egress is made of, wherever one is asked for.
 EGRESS_REQUEST: Spec = {
     "kind": {
@@ -61,12 +78,14 @@ EGRESS_REQUEST: Spec = {
     },
     "except_cidrs": {"type": "list", "elements": "str"},
     "hosts": {"type": "list", "elements": "raw"},
+    "ports": {"type": "list", "elements": "raw"},
     "dns": {
         "type": "dict",
         "options": {
             "namespace": {"type": "str"},
             "labels": {"type": "dict"},
             "addresses": {"type": "list", "elements": "str"},
+            "names": {"type": "list", "elements": "str"},
         },
     },
     "engine": {"type": "str", "default": "core", "choices": ["core", "cilium"]},

@@ -286,7 +286,8 @@ def _expected(place: Place, request: Request) -> Expected:
     if request.kind == PUBLIC_INTERNET:
         if place.name == "api":
             return "either"  # behind a service's address, which may stand for a public one
-        return "either" if public(request.except_cidrs).contains(parse_address(place.host)) else "closed"
+        asked = not request.ports or (place.protocol, place.port) in request.ports
+        return "either" if asked and public(request.except_cidrs).contains(parse_address(place.host)) else "closed"
     return "closed"
 
 

@@ -9,7 +9,7 @@ import dataclasses
 import typing as t
 
 from ...boundary.errors import PolicyError
-from ...boundary.policies.named import Profile, policy_labels
+from ...boundary.policies.named import Profile, check_policy_name, policy_labels
 from ...boundary.policies.translation import translate
 from ...boundary.reach.ingress import allowed_region
 from ...boundary.reach.reach import ENGINES
@@ -48,6 +48,8 @@ class EgressBoundary:
     def __post_init__(self) -> None:
         if self.verify not in t.get_args(Verify):
             raise InputError(f"egress.verify is one of {', '.join(t.get_args(Verify))}, got {self.verify!r}.")
+        if self.name is not None:
+            check_policy_name(self.name)
         # What the engine cannot express, and labels that it cannot select by, show in the translation.
         labels = policy_labels("template", self.profile)
         translate(self.request, namespace="any", name="any", labels=labels, engine=self.engine)

@@ -42,6 +42,9 @@ REQUESTS: list[t.Any] = [
         "dns": {"namespace": "dns", "labels": {"a": "b"}, "addresses": ["192.0.2.53"]},
     },
     {"kind": "dns_only", "dns": {"addresses": ["169.254.20.10"]}},
+    {"kind": "dns_only", "dns": {"names": ["pypi.org", "*.pypi.org"], "addresses": ["169.254.20.10"]}},
+    {"kind": "public_internet", "ports": [443, "443/UDP"]},
+    {"kind": "public_internet", "ports": [443], "dns": {"names": ["*.example.com"]}},
     "allow_all",
 ]
 PRIVATE = ("10.1.2.3", "172.16.0.1", "192.168.7.7", "100.64.0.1", "169.254.169.254", "127.0.0.1", "168.63.129.16")
@@ -239,3 +242,49 @@ def test_hosts_are_within_themselves_and_one_more_host_is_not(hosts: list[Body],
     assert egress(translated(wider))(*there)
     if not egress(translated(request))(*there):
         assert not reach(translated(wider)).within(request).holds
+
+
+NAMED: Body = {"kind": "public_internet", "ports": [443], "dns": {"names": ["pypi.org", "*.pypi.org"]}}
+DNS_PORTS = ports("53/UDP", "53/TCP")
+TO_DNS = {"toEndpoints": [{"matchLabels": {"k8s:io.kubernetes.pod.namespace": "kube-system", "k8s-app": "kube-dns"}}]}
+
+
+def test_names_and_ports_of_the_public_internet_are_narrowed() -> None:
+    allowed = egress(translated(NAMED))
+    assert allowed(WORLD, 443)
+    assert not allowed(WORLD, 80)
+    assert not allowed(WORLD, 443, "UDP")
+    assert allowed(DNS, 53, "UDP", {"dns": "files.pypi.org"})
+    for name in ("tunnel.evil.example", "a.b.pypi.org"):
+        assert not allowed(DNS, 53, "UDP", {"dns": name})
+
+
+@pytest.mark.parametrize(
+    ("rule", "holds"),
+    [
+        ({**TO_DNS, "toPorts": [{**DNS_PORTS[0], "rules": {"dns": [{"matchName": "pypi.org"}]}}]}, True),
+        ({**TO_DNS, "toPorts": [{**DNS_PORTS[0], "rules": {"dns": [{"matchPattern": "f*.pypi.org"}]}}]}, True),
+        ({**TO_DNS, "toPorts": [{**DNS_PORTS[0], "rules": {"dns": [{"matchPattern": "*"}]}}]}, False),
+        ({**TO_DNS, "toPorts": [{**DNS_PORTS[0], "rules": {"dns": [{"matchPattern": "**.pypi.org"}]}}]}, False),
+        ({**TO_DNS, "toPorts": [{**DNS_PORTS[0], "rules": {"dns": [{"matchName": "evil.example"}]}}]}, False),
+        ({**TO_DNS, "toPorts": DNS_PORTS}, False),
+        ({**TO_DNS, "toPorts": ports("80/TCP", rules={"http": [{"method": "GET"}]})}, False),
+        ({"toEndpoints": [{}], "toPorts": [{**DNS_PORTS[0], "rules": {"dns": [{"matchName": "pypi.org"}]}}]}, False),
+    ],
+)
+@pytest.mark.parametrize("request_", [NAMED, {"kind": "dns_only", "dns": NAMED["dns"]}], ids=["internet", "dns"])
+def test_another_policy_that_opens_other_names_is_excess(request_: Body, rule: Body, *, holds: bool) -> None:
+    """A plain allow on the port voids the names, and so do other names (boundary semantics of Cilium)."""
+    assert reach(translated(request_)).within(request_).holds
+    assert reach(translated(request_), cnp("more", egress=[rule])).within(request_).holds is holds
+
+
+def test_a_network_policy_that_opens_dns_voids_the_names() -> None:
+    rule = {"to": [{"namespaceSelector": {}}], "ports": [{"port": 53, "protocol": "UDP"}]}
+    beside = netpol(policyTypes=["Egress"], egress=[rule])
+    assert reach(translated("dns_only"), beside).within("dns_only").holds is False
+    one = {**rule, "to": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+                           "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}]}  # fmt: skip
+    plain = netpol(policyTypes=["Egress"], egress=[one])
+    assert reach(translated("dns_only"), plain).within("dns_only").holds
+    assert not reach(translated(NAMED), plain).within(NAMED).holds

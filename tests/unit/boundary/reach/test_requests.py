@@ -22,6 +22,7 @@ REQUESTS: list[t.Any] = [
     "dns_only",
     "public_internet",
     {"kind": "public_internet", "except_cidrs": ["203.0.113.0/24", "2001:db8::/32", "10.1.0.0/16"]},
+    {"kind": "public_internet", "ports": [443, "53/UDP"], "except_cidrs": ["203.0.113.0/24"]},
     {"kind": "dns_only", "dns": {"namespace": "dns", "labels": {"app": "dns"}, "addresses": ["169.254.20.10/32"]}},
     "allow_all",
 ]

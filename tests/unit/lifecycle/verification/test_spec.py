@@ -43,6 +43,23 @@ NOT_EGRESS: dict[str, tuple[t.Any, str]] = {
     "empty profile": ({"kind": "dns_only", "profile": {"value": ""}}, "profile"),
     "half a profile": ({"kind": "dns_only", "profile": {"key": "a/b"}}, "profile"),
     "a number": (7, "kind"),
+    "a profile that no policy's name can hold": ({"kind": "dns_only", "profile": "Team_A"}, "Team_A"),
+    "a profile that ends with a dash": ({"kind": "dns_only", "profile": {"value": "team-"}}, "team-"),
+    "a profile that is too long": ({"kind": "dns_only", "profile": "a" * 64}, "63"),
+    "a name that no policy can have": ({"kind": "dns_only", "name": "Team_A"}, "Team_A"),
+    "names to look up with core": ({"kind": "dns_only", "dns": {"names": ["a.example"]}}, "dns.names"),
+    "names to look up for the internet with core": (
+        {"kind": "public_internet", "dns": {"names": ["a.example"]}},
+        "dns.names",
+    ),
+    "names to look up with hosts": (
+        {"kind": "hosts", "engine": "cilium", "hosts": ["a.example"], "dns": {"names": ["b.example"]}},
+        "dns.names",
+    ),
+    "a name to look up that is not one": ({"kind": "dns_only", "engine": "cilium", "dns": {"names": ["a b"]}}, "a b"),
+    "ports without the internet": ({"kind": "dns_only", "ports": [443]}, "'ports'"),
+    "no port of the internet": ({"kind": "public_internet", "ports": []}, "at least one"),
+    "a port that does not exist": ({"kind": "public_internet", "ports": [0]}, "1 and 65535"),
 }
 
 
@@ -120,7 +137,7 @@ def test_label_of_a_profile_becomes_one_of_the_pod() -> None:
     with pytest.raises(SandboxError, match=r"egress\.profile needs"):
         request(egress=egress, pod_labels={"sandbox.users.io/egress-profile": "loose"})
     with pytest.raises(SandboxError, match="no valid label"):
-        request(egress=EgressBoundary.of({"kind": "dns_only", "profile": "no such value"}))
+        request(egress=EgressBoundary.of({"kind": "dns_only", "profile": {"value": "strict", "key": "no such key"}}))
 
 
 def test_policy_is_called_and_selects_by_template_and_profile() -> None:
@@ -142,7 +159,9 @@ def test_hash_of_a_name_is_the_controllers() -> None:
     [
         "no_network",
         {"kind": "public_internet", "except_cidrs": ["8.8.8.0/24"]},
-        {"kind": "deny_all", "dns": {"namespace": "dns", "labels": {"app": "dns"}, "addresses": ["169.254.20.10/32"]}},
+        {"kind": "dns_only", "dns": {"namespace": "dns", "labels": {"app": "dns"}, "addresses": ["169.254.20.10/32"]}},
+        {"kind": "dns_only", "engine": "cilium", "dns": {"names": ["a.example", "*.a.example"]}},
+        {"kind": "public_internet", "ports": [443, "53/UDP"]},
         {"kind": "hosts", "hosts": ["*.example.com", {"host": "a.org", "ports": [80, "53/UDP"]}], "engine": "cilium"},
         {"kind": "no_network", "name": "closed", "profile": "web", "verify": "named_object"},
     ],
