@@ -160,7 +160,7 @@ def test_one_that_is_replaced_while_it_is_released_is_left(cluster: FakeCluster,
     acquired = sandbox_result(acquire(client, cluster.request(name=NAME)))
     key = cluster.key("sandboxclaims", NAME)
     cluster.store.after_read(key, lambda: cluster.store.renew(key, OTHER_UID))
-    run("sandbox", state="absent", sandbox=acquired)
+    run("sandbox", state="absent", wait=True, sandbox=acquired)
     assert cluster.store.get(key)["metadata"]["uid"] == OTHER_UID
 
 
@@ -170,7 +170,7 @@ def test_one_that_is_replaced_after_it_was_chosen_by_label_is_left(
     acquire(client, cluster.request(name=NAME, labels={"job": "7"}))
     key = cluster.key("sandboxclaims", NAME)
     cluster.store.before_read(key, lambda: cluster.store.renew(key, OTHER_UID))
-    result = run("sandbox", state="absent", namespace=NAMESPACE, label_selector="job=7")
+    result = run("sandbox", state="absent", wait=True, namespace=NAMESPACE, label_selector="job=7")
     assert (result.get("failed"), result["changed"]) == (None, False)
     assert cluster.store.get(key)["metadata"]["uid"] == OTHER_UID
 

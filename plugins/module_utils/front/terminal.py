@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the sandbox")
     parser.add_argument("--workspace", dest="workspace_id", metavar="ID", help="id of a workspace, instead of a name")
+    parser.add_argument("--uid", help="uid of the sandbox or workspace that is meant; another one is refused")
     parser.add_argument("--chdir", metavar="FOLDER", help="where the command starts; the workspace's folder by default")
     for option, spec in ACCESS.items():
         if not spec.get("no_log"):

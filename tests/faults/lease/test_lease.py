@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.errors import ConflictError, GoneError
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import ConflictError, NotServedError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.lease import (
     Lease,
@@ -240,7 +240,7 @@ def test_kind_that_is_not_served_is_no_loss(
 ) -> None:
     clock.sleep(30.0)
     cluster.plan.add(Fault(How.STATUS, 404, name=None), request_kind)
-    with pytest.raises(GoneError):
+    with pytest.raises(NotServedError):
         renewed(client, lease)
 
 

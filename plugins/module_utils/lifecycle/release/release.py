@@ -13,7 +13,7 @@ from ...cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, POD, SANDBOX, Bod
 from ...cluster.retry import retry
 from ...deadline import Deadline
 from ...errors import ApiUnreachableError, ConflictError, GoneError, SandboxError, UnavailableError
-from ..errors import check_uid
+from ..errors import ReplacedError, check_uid
 from ..observed.status import named_sandbox
 
 #: Seconds between two looks while waiting for a pod to end: pods take from 0.1 s up to their grace period.
@@ -63,21 +63,25 @@ def release(
     """
     claim = CLAIM.ref(namespace, name)
     presumed = False
-    if uid is not None:
-        ref, body = _find_uid(client, claim, uid, deadline)
-    elif wait or dry_run:
-        ref, body = _find(client, claim, deadline)
-    else:
-        ended = _delete(client, claim, None, deadline)
+    sandbox = SANDBOX.ref(namespace, name)
+    refs = [claim, sandbox]
+    if not (wait or dry_run):
+        ended = _delete(client, claim, uid, deadline)
         if ended == "deleted":
             return Released(name, existed=True)
-        # A lost answer says nothing: there may have been no claim, and the direct Sandbox still stands.
+        # A lost answer is no proof: there may have been no claim, and the direct Sandbox still exists.
         presumed = ended == "presumed"
-        ref, body = _find_direct(client, claim, deadline)
+        refs = [claim, sandbox] if uid is not None else [sandbox]
+    try:
+        ref, body = _find(client, refs, uid, deadline)
+    except ReplacedError:
+        if presumed:
+            return Released(name, existed=True)
+        raise
     if body is None or dry_run:
         return Released(name, existed=presumed or body is not None)
     remains = _remains(client, ref, body, deadline) if wait else []
-    _delete(client, ref, body, deadline)
+    _delete(client, ref, _uid(body), deadline)
     for left, known in remains:
         _wait_until_gone(client, left, known, deadline)
     return Released(name, existed=True)
@@ -90,35 +94,29 @@ class ReleaseTimeoutError(SandboxError):
     retryable = True
 
 
-def _find(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[ObjectRef, Body | None]:
-    body = read_or_none(client, claim, deadline)
-    return (claim, body) if body is not None else _find_direct(client, claim, deadline)
+def _find(
+    client: Client, refs: t.Sequence[ObjectRef], uid: str | None, deadline: Deadline
+) -> tuple[ObjectRef, Body | None]:
+    """The first of these that exists, a Sandbox only if an acquire created it; with a uid, the one that has it.
 
-
-def _find_uid(client: Client, claim: ObjectRef, uid: str, deadline: Deadline) -> tuple[ObjectRef, Body | None]:
-    """The claim or direct Sandbox of that uid; None when nothing has its name, or it is not ours to release."""
+    Raises:
+        ReplacedError: none of that name has the uid.
+    """
     found: list[tuple[ObjectRef, Body]] = []
-    for ref in (claim, SANDBOX.ref(claim.namespace, claim.name)):
+    for ref in refs:
         body = read_or_none(client, ref, deadline)
-        if body is not None and _uid(body) == uid:
-            acquired = ref is claim or annotation(body, ACQUIRE_ID_ANNOTATION) is not None
+        if body is None:
+            continue
+        if uid is None or _uid(body) == uid:
+            acquired = ref.kind is CLAIM or bool(annotation(body, ACQUIRE_ID_ANNOTATION))
             return ref, body if acquired else None
-        if body is not None:
-            found.append((ref, body))
+        found.append((ref, body))
     for ref, body in found:
         check_uid(ref, _uid(body), uid)
-    return claim, None
+    return refs[-1], None
 
 
-def _find_direct(client: Client, claim: ObjectRef, deadline: Deadline) -> tuple[ObjectRef, Body | None]:
-    """The Sandbox of that name if an acquire made it, else None."""
-    ref = SANDBOX.ref(claim.namespace, claim.name)
-    body = read_or_none(client, ref, deadline)
-    return ref, body if body is not None and annotation(body, ACQUIRE_ID_ANNOTATION) else None
-
-
-def _delete(client: Client, ref: ObjectRef, claim: Body | None, deadline: Deadline) -> _Deleted:
-    uid = _uid(claim) if claim else None
+def _delete(client: Client, ref: ObjectRef, uid: str | None, deadline: Deadline) -> _Deleted:
     unanswered = False
 
     def delete() -> None:
@@ -137,7 +135,7 @@ def _delete(client: Client, ref: ObjectRef, claim: Body | None, deadline: Deadli
     except ConflictError:
         if uid is None:
             raise
-        return "not-there"  # another claim took the name between the read and the delete: not ours to delete
+        return "presumed" if unanswered else "not-there"  # another object has the name
     return "deleted"
 
 
