@@ -110,6 +110,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.i
     Standing,
     standing_sandboxes,
 )
+from ansible_collections.namzu.sandbox.plugins.module_utils.text import clean_value
 
 #: Seconds for reading one namespace: three or four lists.
 LIST_SECONDS = 60.0
@@ -167,13 +168,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _host(self, standing: Standing, params: dict[str, t.Any]) -> Host:
         known = {key: value for key, value in standing_result(standing).items() if key not in _PASSING}
         qualified = self.get_option("hostname") == "qualified"
-        return {
+        host: Host = {
             "host": f"{standing.name}.{standing.namespace}" if qualified else standing.name,
             "variables": {
                 **{f"sandbox_{key}": value for key, value in {**known, "kind": _kind(standing)}.items()},
                 **host_vars(known, params, os.environ),
             },
         }
+        return t.cast("Host", clean_value(host))
 
     def _add(self, host: Host) -> None:
         name, variables, strict = host["host"], host["variables"], self.get_option("strict")

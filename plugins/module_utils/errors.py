@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import typing as t
 
+from .text import MAXIMUM_MESSAGE, clean_text
+
 
 class SandboxError(Exception):
     """The root of every error that the core raises.
@@ -35,7 +37,8 @@ class SandboxError(Exception):
 
         The copy has no traceback, cause or context of its own.
         """
-        state = {**self.__dict__, **changes}
+        texts = {key: clean_text(one, MAXIMUM_MESSAGE) for key, one in changes.items() if isinstance(one, str)}
+        state = {**self.__dict__, **changes, **texts}
         return t.cast("t.Self", _restored(type(self), (state["message"],), state))
 
     def __init__(
@@ -47,10 +50,10 @@ class SandboxError(Exception):
         reason: str | None = None,
         retryable: bool | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.object = object
-        self.next_step = next_step
+        self.message = clean_text(message, MAXIMUM_MESSAGE)
+        super().__init__(self.message)
+        self.object = None if object is None else clean_text(object)
+        self.next_step = None if next_step is None else clean_text(next_step, MAXIMUM_MESSAGE)
         if reason is not None:
             self.reason = reason
         if retryable is not None:
@@ -185,9 +188,3 @@ class ApiTimeoutError(ApiUnreachableError):
 
 class ApiAnswerError(ApiUnreachableError):
     """An answer that is no Kubernetes answer: truncated, no JSON, or larger than the bound."""
-
-
-def printable(text: str, limit: int = 500) -> str:
-    """Text from outside, safe for a log: one line, no control characters, at most ``limit`` characters."""
-    cleaned = (character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text[:limit])
-    return "".join(cleaned) + ("…" if len(text) > limit else "")

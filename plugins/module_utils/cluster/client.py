@@ -13,6 +13,7 @@ import urllib.parse
 
 from ..deadline import SYSTEM_CLOCK, Clock, Deadline
 from ..errors import AccessError, ApiAnswerError, ApiTimeoutError, ApiUnreachableError, NotServedError
+from ..text import clean_text
 from .auth.access import Access
 from .resources import Body, Kind, ObjectRef
 from .responses import error_from_answer
@@ -373,7 +374,7 @@ def _cause(error: BaseException) -> str:
     while (inner := getattr(error, "reason", None) or error.__cause__) and isinstance(inner, BaseException):
         error = inner
     words = getattr(error, "verify_message", None) or getattr(error, "strerror", None) or str(error)
-    return str(words).rstrip(".") or type(error).__name__
+    return clean_text(words).rstrip(".") or type(error).__name__
 
 
 def _document(content: bytes) -> Body | None:

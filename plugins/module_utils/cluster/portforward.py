@@ -21,6 +21,7 @@ import urllib.parse
 
 from ..deadline import Deadline
 from ..errors import ApiTimeoutError, ApiUnreachableError, CredentialError, GoneError, MissingDependencyError
+from ..text import clean_text
 from .auth.access import Access
 from .client import Client
 from .resources import ObjectRef
@@ -52,7 +53,7 @@ class PodSocket(socket.socket):
     @property
     def said(self) -> str:
         """The same in words, without ids; nothing while it is open, or when nothing was said."""
-        return _IDS.sub("...", b"".join(self.errors).decode("utf-8", "replace").strip())[:_SAID]
+        return clean_text(_IDS.sub("...", clean_text(b"".join(self.errors))), _SAID)
 
 
 def open_port(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> PodSocket:

@@ -11,9 +11,13 @@ import re
 import typing as t
 
 from ..errors import ApiError, ConflictError, CredentialError, GoneError, InvalidError, NotServedError, UnavailableError
+from ..text import clean_text
 
 #: How much of an answer that is no Status object is quoted.
 _QUOTED = 200
+
+#: Characters of a Status object's reason, which is one word.
+_REASON = 100
 
 _CLASSES: dict[int, type[ApiError]] = {
     400: InvalidError,
@@ -49,12 +53,13 @@ def error_from_answer(
         now: the time that a ``Retry-After`` date is compared with.
     """
     document = _status_object(body)
-    api_reason = document.get("reason")
-    api_message = document.get("message") or body[:_QUOTED].decode("utf-8", "replace").strip()
+    api_reason = clean_text(document["reason"], _REASON) if document.get("reason") else None
+    api_message = clean_text(document.get("message") or "") or clean_text(body, _QUOTED)
     kind = _class_of(status, document)
-    words = f"{status} {api_reason}" if api_reason else str(status)
+    answer = f"{status} {api_reason}" if api_reason else str(status)
+    text = api_message.removesuffix(".") or "no message"
     return kind(
-        f"{method} {subject}: the API server answered {words}: {api_message or 'no message'}.".replace("..", "."),
+        f"{method} {subject}: the API server answered {answer}: {text}.",
         status=status,
         api_reason=api_reason,
         api_message=api_message,

@@ -18,10 +18,11 @@ from ..engine import containers
 from ..engine.client import EngineClient, Json
 from ..engine.container_spec import ContainerSpec
 from ..engine.images import require_image
-from ..errors import ConflictError, GoneError, InvalidError, SandboxError, printable
+from ..errors import ConflictError, GoneError, InvalidError, SandboxError
 from ..guest.agent import Agent, AgentAddress
 from ..guest.errors import GuestTimeoutError, GuestUnreachableError
 from ..guest.privileges import probe_privileges
+from ..text import clean_text
 from .agent_archive import agent_archive
 from .channel import agent_at, remove_folder, socket_folder
 from .create import container_spec
@@ -258,7 +259,7 @@ class Acquire:
         if differing:
             shown = "; ".join(f"{key} is {found.get(key)!r}, not {wanted[key]!r}" for key in differing)
             raise ContainerMismatchError(
-                f"{what}: exists and does not match the request ({printable(shown, 400)}). Nothing was changed.",
+                f"{what}: exists and does not match the request ({clean_text(shown, 400)}). Nothing was changed.",
                 object=what,
                 next_step="Use another name, or release it first.",
             )
@@ -287,7 +288,7 @@ class Acquire:
         log = ""
         with contextlib.suppress(SandboxError):
             log = containers.read_log(self.client, self.container, self.deadline)
-        text = printable(" ".join(log.split()[-40:]), 400)
+        text = clean_text(" ".join(log.split()[-40:]), 400)
         return NotReadyError(
             f"Container {self.container}: {why}." + (f" It wrote: {text}." if text else ""),
             retryable=True,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from ..engine.client import EngineClient, Json
-from ..errors import printable
+from ..text import clean_text
 from .errors import UnsupportedError
 from .request import ContainerRequest
 
@@ -26,14 +26,12 @@ def check_support(client: EngineClient, info: Json, request: ContainerRequest) -
         UnsupportedError: not Linux containers, an unknown runtime, a limit that it cannot enforce, or no profile.
     """
     if info.get("OSType", "linux") != "linux":
-        raise _refused(
-            client, f"it runs {printable(str(info.get('OSType')), 40)} containers", "Use an engine for Linux."
-        )
+        raise _refused(client, f"it runs {clean_text(info.get('OSType'), 40)} containers", "Use an engine for Linux.")
     runtimes = sorted(map(str, info.get("Runtimes") or {}))
     if request.runtime is not None and request.runtime not in runtimes:
         raise _refused(
             client,
-            f"it has no runtime {request.runtime}; it has {printable(', '.join(runtimes), 300) or 'none'}",
+            f"it has no runtime {request.runtime}; it has {clean_text(', '.join(runtimes), 300) or 'none'}",
             "Name one of these, or add the runtime to the engine's configuration.",
         )
     for option, (field, lacking) in _LIMITS.items():
@@ -57,7 +55,7 @@ def seccomp_profile(info: Json) -> str | None:
         fields = dict(part.partition("=")[::2] for part in str(option).split(","))
         if fields.get("name") == "seccomp":
             profile = fields.get("profile", "default")
-            return None if profile == "unconfined" else printable(profile, 80)
+            return None if profile == "unconfined" else clean_text(profile, 80)
     return None
 
 

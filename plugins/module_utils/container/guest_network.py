@@ -8,8 +8,8 @@ import json
 import typing as t
 
 from ..deadline import Deadline
-from ..errors import printable
 from ..guest.agent import Agent
+from ..text import clean_text
 from .errors import ContainerBoundaryError
 
 #: Seconds for each attempt, and for all of the program.
@@ -67,18 +67,18 @@ def probe_no_network(agent: Agent, deadline: Deadline, subject: str) -> dict[str
         interfaces = sorted({str(name) for name in found["interfaces"]})
         routes = sorted({str(name) for name in found["routes"]})
         attempts = [
-            {"place": name, "address": host, "port": port, "outcome": printable(str(outcome), 60)}
+            {"place": name, "address": host, "port": port, "outcome": clean_text(outcome, 60)}
             for (name, host, port), (_n, _h, _p, outcome) in zip(PLACES, found["attempts"], strict=True)
         ]
     except (ValueError, TypeError, KeyError, RecursionError):
-        said = printable(done.stderr_text, 200) or "nothing"
+        said = clean_text(done.stderr_text, 200) or "nothing"
         raise ContainerBoundaryError(
             f"The network probe of {subject} could not be read: its program ended with {done.rc} and wrote {said}.",
             object=subject,
             next_step="Look whether python3 in the image is the real one.",
         ) from None
-    findings = [f"interface {printable(name, 40)}" for name in interfaces if name != "lo"]
-    findings += [f"a route by {printable(name, 40)}" for name in routes if name != "lo"]
+    findings = [f"interface {clean_text(name, 40)}" for name in interfaces if name != "lo"]
+    findings += [f"a route by {clean_text(name, 40)}" for name in routes if name != "lo"]
     findings += [f"{each['address']}:{each['port']} answered" for each in attempts if each["outcome"] == "connected"]
     if findings:
         raise ContainerBoundaryError(

@@ -8,7 +8,7 @@ import collections.abc as c
 
 from ..boundary.reach.requests import ALLOW_ALL, NO_NETWORK
 from ..engine.client import Json
-from ..errors import printable
+from ..text import clean_text
 from .errors import ContainerBoundaryError
 from .request import ContainerRequest, NetworkProven
 
@@ -39,10 +39,10 @@ def check_planned(request: ContainerRequest, network: Json | None) -> None:
     if request.network.startswith(_SHARED) or request.network in ("none", "default"):
         raise _refused(
             request,
-            f"network {printable(request.network, 80)} is not a network of the engine's own",
+            f"network {clean_text(request.network, 80)} is not a network of the engine's own",
             "Create a network (docker network create) and name that, or leave out network for none.",
         )
-    driver = printable(str((network or {}).get("Driver")), 40)
+    driver = clean_text(str((network or {}).get("Driver")), 40)
     if driver not in _ISOLATING_DRIVERS:
         raise _refused(
             request,
@@ -67,12 +67,12 @@ def prove_network(request: ContainerRequest, inspected: Json, network: Json | No
     findings = []
     wanted = request.network or "none"
     if host.get("NetworkMode") not in ({wanted, "bridge"} if wanted == "podman" else {wanted}):
-        findings.append(f"its network mode is {printable(str(host.get('NetworkMode')), 80)}, not {wanted}")
+        findings.append(f"its network mode is {clean_text(host.get('NetworkMode'), 80)}, not {wanted}")
     if set(attached) - {wanted}:
-        findings.append(f"it is attached to {printable(', '.join(sorted(attached)), 200)}")
+        findings.append(f"it is attached to {clean_text(', '.join(sorted(attached)), 200)}")
     addresses = [str(settings.get(key)) for key in ("IPAddress", "GlobalIPv6Address") if settings.get(key)]
     if request.network is None and addresses:
-        findings.append(f"it has the address {printable(', '.join(addresses), 80)}")
+        findings.append(f"it has the address {clean_text(', '.join(addresses), 80)}")
     published = [port for port, bound in (settings.get("Ports") or {}).items() if bound]
     if host.get("PublishAllPorts") or host.get("PortBindings") or published:
         findings.append("it publishes ports on the engine's machine")

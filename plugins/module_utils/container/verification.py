@@ -8,7 +8,7 @@ import typing as t
 
 from ..engine.client import Json
 from ..engine.container_spec import ContainerSpec
-from ..errors import printable
+from ..text import clean_text
 from .errors import ConfinementError
 from .names import FOLDER
 from .request import Confinement, ContainerRequest
@@ -61,8 +61,8 @@ def verify_confinement(inspected: Json, spec: ContainerSpec, request: ContainerR
     if findings:
         name = str(inspected.get("Name", "")).lstrip("/")
         raise ConfinementError(
-            f"Container {name}: the engine does not run it as asked for: {printable('; '.join(findings), 600)}.",
-            findings=[printable(finding, 200) for finding in findings],
+            f"Container {name}: the engine does not run it as asked for: {clean_text('; '.join(findings), 600)}.",
+            findings=[clean_text(finding, 200) for finding in findings],
             object=f"Container {name}",
             next_step="Look at the engine's version, its configuration and its authorization plugins.",
         )

@@ -30,8 +30,8 @@ from ..errors import (
     GoneError,
     InvalidError,
     UnavailableError,
-    printable,
 )
+from ..text import clean_text
 from .access import EngineAccess
 from .connection import ResponseSource, dial, seconds_left, shut
 
@@ -360,7 +360,7 @@ def _error(what: str, status: int, body: bytes) -> ApiError:
         message = str(json.loads(body)["message"])
     except (ValueError, KeyError, TypeError):
         message = body[:_QUOTED].decode("utf-8", "replace")
-    message = printable(" ".join(message.split()), _QUOTED).rstrip(".")
+    message = clean_text(" ".join(message.split()), _QUOTED).rstrip(".")
     kind = _CLASSES.get(status, UnavailableError if status >= 500 else ApiError)
     return kind(
         f"{what}: the engine answered {status}: {message or 'no message'}.",

@@ -8,7 +8,8 @@ import json
 import urllib.parse
 
 from ..deadline import Deadline
-from ..errors import ApiError, GoneError, SandboxError, printable
+from ..errors import ApiError, GoneError, SandboxError
+from ..text import clean_text
 from .client import EngineClient, Json
 
 
@@ -77,7 +78,7 @@ _FINAL = ("not found", "manifest unknown", "denied", "unauthorized", "no basic a
 
 
 def _failure(image: str, text: str) -> ImagePullError:
-    text = printable(" ".join(text.split()), 600).rstrip(".")
+    text = clean_text(" ".join(text.split()), 600).rstrip(".")
     return ImagePullError(
         f"Image {image}: the pull failed: {text}.",
         retryable=not any(word in text.lower() for word in _FINAL),

@@ -12,7 +12,7 @@ import threading
 import typing as t
 
 from ..deadline import Deadline
-from ..errors import printable
+from ..text import clean_text
 from .client import EngineClient
 from .containers import create_exec
 
@@ -39,7 +39,7 @@ class RelaySocket(socket.socket):
     @property
     def said(self) -> str:
         """The same as one line of text."""
-        return printable(" ".join(b"".join(self.errors).decode("utf-8", "replace").split()), 600)
+        return clean_text(" ".join(b"".join(self.errors).decode("utf-8", "replace").split()), 600)
 
 
 def open_relay(

@@ -14,6 +14,7 @@ from ..cluster.auth.access import resolve_access
 from ..cluster.client import MINIMUM_REQUEST_TIMEOUT, Client
 from ..errors import InputError, SandboxError
 from ..lifecycle.durations import seconds
+from ..text import clean_value
 from .client_cache import KeptClient
 from .interrupts import interruptible
 from .options.agent import heartbeat_of
@@ -87,14 +88,15 @@ def perform(verb: Verb, params: Params, context: Context) -> Result:
     """Run a verb to a task result; what the core refuses becomes a failed result, never a traceback."""
     try:
         with interruptible():
-            return verb.run(params, context)
+            return t.cast("Result", clean_value(verb.run(params, context)))
     except SandboxError as error:
         return failure(error)
 
 
 def failure(error: SandboxError) -> Result:
     """An error as the result of a failed task."""
-    return {"failed": True, "changed": False, "msg": str(error), **error.fields()}
+    result = {"failed": True, "changed": False, "msg": str(error), **error.fields()}
+    return t.cast("Result", clean_value(result))
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ import re
 import typing as t
 
 from ..deadline import Deadline
-from ..errors import printable
+from ..text import clean_text
 from .agent import Agent
 from .errors import GuestRefusedError, GuestTimeoutError, GuestUnreachableError, GuestUnsupportedError, PrivilegeError
 from .execution.stream import Execution
@@ -165,7 +165,7 @@ class _Probe:
     def _status_of_a_command(self) -> str:
         execution = self._execute(["cat", _STATUS], _READ_STATUS)
         if execution.rc != 0:
-            output = printable(execution.stderr_text, 200) or "no error output"
+            output = clean_text(execution.stderr_text, 200) or "no error output"
             raise _UnprovenError(f"reading {_STATUS} ended with exit code {execution.rc} ({output})")
         if execution.truncated_stdout:
             raise _UnprovenError(f"{_STATUS} is longer than {_MAX_STATUS} bytes")
@@ -216,7 +216,7 @@ def _fields(status: str) -> dict[str, str]:
         name, colon, value = line.partition(":")
         if colon:
             if name in fields:
-                raise _UnprovenError(f"{_STATUS} has the field {printable(name, 40)} twice")
+                raise _UnprovenError(f"{_STATUS} has the field {clean_text(name, 40)} twice")
             fields[name] = value.strip()
     return fields
 
@@ -226,7 +226,7 @@ def _field(fields: t.Mapping[str, str], name: str, pattern: str) -> str:
     if value is None:
         raise _UnprovenError(f"{_STATUS} has no field {name}")
     if re.fullmatch(pattern, value, re.ASCII) is None:
-        raise _UnprovenError(f"{_STATUS} has {name}: {printable(value, 80)}, which is not a valid value")
+        raise _UnprovenError(f"{_STATUS} has {name}: {clean_text(value, 80)}, which is not a valid value")
     return value
 
 

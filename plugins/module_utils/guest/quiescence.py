@@ -8,7 +8,7 @@ import dataclasses
 import typing as t
 
 from ..deadline import Deadline
-from ..errors import printable
+from ..text import clean_text
 from .agent import Agent
 from .errors import QuiesceUnconfirmedError
 from .protocol.call import Call
@@ -134,7 +134,7 @@ def _runs_agent(container: t.Mapping[str, t.Any]) -> bool:
 
 def _unconfirmed(agent: Agent, call: Call, report: t.Mapping[str, t.Any]) -> QuiesceUnconfirmedError:
     left = [call.checked("left", process, pid=int, name=str) for process in report["left"]]
-    names = ", ".join(f"{process['pid']} ({printable(process['name'], 40)})" for process in left[:5])
+    names = ", ".join(f"{process['pid']} ({clean_text(process['name'], 40)})" for process in left[:5])
     return QuiesceUnconfirmedError(
         f"quiesce at {agent.peer.name}: {report['left_count']} processes still run: {names}.",
         left=left,
@@ -145,7 +145,7 @@ def _unconfirmed(agent: Agent, call: Call, report: t.Mapping[str, t.Any]) -> Qui
 
 def _visible(call: Call, process: t.Any) -> VisibleProcess:
     fields = call.checked("outside", process, pid=int, name=str)
-    return VisibleProcess(fields["pid"], printable(fields["name"], 40))
+    return VisibleProcess(fields["pid"], clean_text(fields["name"], 40))
 
 
 def flush(agent: Agent, *, deadline: Deadline) -> FlushReport:
@@ -161,4 +161,4 @@ def flush(agent: Agent, *, deadline: Deadline) -> FlushReport:
 
 def _stopped(call: Call, found: t.Any) -> StoppedProcess:
     said = call.checked("stopped", found, pid=int, name=str, signal=int)
-    return StoppedProcess(said["pid"], printable(said["name"], 40), said["signal"], said.get("id"), said.get("kind"))
+    return StoppedProcess(said["pid"], clean_text(said["name"], 40), said["signal"], said.get("id"), said.get("kind"))

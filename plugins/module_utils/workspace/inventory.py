@@ -14,7 +14,7 @@ from ..cluster.resources import SANDBOX, TEMPLATE, VOLUME_CLAIM, Body, Kind, ann
 from ..cluster.resources import workspace_id as workspace_id_of
 from ..deadline import Deadline
 from ..lifecycle.acquire import direct
-from ..lifecycle.observed.status import DEAD_REASONS
+from ..lifecycle.observed.status import DEAD_REASONS, message_of, reason_of
 from .disks import Disk, disks_of
 from .errors import WorkspaceDiskError, WorkspacePreconditionError
 from .fencing import SUSPENDED, mode_of, stored_epoch
@@ -132,8 +132,8 @@ def _summary(
         labels=metadata.get("labels") or {},
         mode="suspended" if mode_of(body) == SUSPENDED else "running",
         phase=phase,
-        reason=ready.get("reason"),
-        message=ready.get("message"),
+        reason=reason_of(ready),
+        message=message_of(ready),
         mode_since=since,
         created_at=created,
         expires_at=direct.expires_at(body),

@@ -45,6 +45,7 @@ class Fault:
         delay: seconds after which a cut request is still carried out, with ``CUT_THEN_ACT``.
         message: the Status object's message.
         name: the object that the Status names; None is how the server says that it does not know the resource.
+        body: bytes that are sent instead of a Status object, with ``STATUS``.
     """
 
     how: How
@@ -53,6 +54,7 @@ class Fault:
     delay: float = 0.2
     message: str = "injected"
     name: str | None = "injected"
+    body: bytes | None = None
 
     def __str__(self) -> str:
         words = [self.how.value if self.how is not How.STATUS else "", str(self.status or "")]

@@ -228,7 +228,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _answer_status(self, fault: Fault) -> None:
         refusal = Refusal(fault.status, _REASONS[fault.status], fault.message, fault.name)
         headers = {"Retry-After": fault.retry_after} if fault.retry_after is not None else {}
-        self._answer(*_refused(refusal), headers)
+        if fault.body is not None:
+            self._send(fault.status, fault.body, headers=headers)
+        else:
+            self._answer(*_refused(refusal), headers)
 
     def _answer(self, status: int, body: Body, headers: t.Mapping[str, str] | None = None) -> None:
         self._send(status, json.dumps(body).encode(), headers=headers)

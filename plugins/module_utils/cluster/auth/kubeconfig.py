@@ -15,6 +15,7 @@ import os
 import typing as t
 
 from ...errors import AccessError, MissingDependencyError
+from ...text import clean_text
 from .credentials import Credential, FileToken, LibraryCredential, StaticHeader, StaticToken
 
 try:
@@ -80,7 +81,7 @@ class _Merged:
 
     def add(self, config: t.Any, folder: str, source: str) -> None:
         if not isinstance(config, dict):
-            raise AccessError(f"The {source} is not a kubeconfig: it is no mapping.")
+            raise AccessError(f"The {source} is not a kubeconfig: it is not a mapping.")
         for section, key in (("clusters", "cluster"), ("users", "user"), ("contexts", "context")):
             items = config.get(section) or []
             for item in items if isinstance(items, list) else [items]:
@@ -88,16 +89,17 @@ class _Merged:
                     raise AccessError(f"The {source} is not a kubeconfig: an entry of {section} has no name.")
                 data = item.get(key) or {}
                 if not isinstance(data, dict):
-                    raise AccessError(f"The {source} is not a kubeconfig: {section} {item['name']} is no mapping.")
+                    entry = f"{section} {_shown(item['name'])}"
+                    raise AccessError(f"The {source} is not a kubeconfig: {entry} is not a mapping.")
                 self.entries.setdefault((section, item["name"]), _Entry(item["name"], data, folder))
         self.current_context = self.current_context or str(config.get("current-context") or "")
 
     def find(self, section: str, name: str, source: str) -> _Entry:
         if (section, name) in self.entries:
             return self.entries[(section, name)]
-        known = ", ".join(sorted(key[1] for key in self.entries if key[0] == section)) or "none"
+        known = clean_text(", ".join(sorted(key[1] for key in self.entries if key[0] == section))) or "none"
         raise AccessError(
-            f"The {source} has no entry {name!r} under {section}; it has: {known}.",
+            f"The {source} has no entry {_shown(name)!r} under {section}; it has: {known}.",
             next_step="Name one of these, or use another kubeconfig.",
         )
 
@@ -113,7 +115,7 @@ def login_from_kubeconfig(kubeconfig: str | dict[str, t.Any], context: str | Non
         AccessError: the file is missing or no kubeconfig, or it has no such context, cluster or user.
         MissingDependencyError: PyYAML, or for ``exec`` and ``auth-provider`` the kubernetes client, is not installed.
     """
-    source = "kubeconfig given as data" if isinstance(kubeconfig, dict) else f"kubeconfig {kubeconfig}"
+    source = "kubeconfig given as data" if isinstance(kubeconfig, dict) else f"kubeconfig {_shown(kubeconfig)}"
     merged = _load(kubeconfig, source)
     name = context or merged.current_context
     if not name:
@@ -123,7 +125,7 @@ def login_from_kubeconfig(kubeconfig: str | dict[str, t.Any], context: str | Non
     cluster = merged.find("clusters", str(chosen.get("cluster", "")), source)
     user = merged.find("users", str(chosen["user"]), source) if chosen.get("user") else _Entry("", {})
     login = Login(
-        source=f"{source}, context {name}",
+        source=f"{source}, context {_shown(name)}",
         server=_typed(cluster, "server", str) or "",
         ca_pem=_pem(cluster, "certificate-authority"),
         verify=not _typed(cluster, "insecure-skip-tls-verify", bool),
@@ -143,7 +145,7 @@ def _typed(entry: _Entry, field: str, kind: type[Value]) -> Value | None:
     value = entry.data.get(field)
     if value is None or value == "" or isinstance(value, kind):
         return value or None
-    raise AccessError(f"The kubeconfig's entry {entry.name} has a {field} that is no {_TYPE_NAMES[kind]}.")
+    raise AccessError(f"The kubeconfig's entry {_shown(entry.name)} has a {field} that is no {_TYPE_NAMES[kind]}.")
 
 
 def _load(kubeconfig: str | dict[str, t.Any], source: str) -> _Merged:
@@ -163,12 +165,14 @@ def _load(kubeconfig: str | dict[str, t.Any], source: str) -> _Merged:
             with open(path, encoding="utf-8") as stream:
                 config = yaml.load(stream, Loader=loader)  # noqa: S506 - a safe loader, in C where there is one
         except OSError as error:
-            raise AccessError(f"The kubeconfig {path} cannot be read: {error.strerror}.") from None
+            raise AccessError(f"The kubeconfig {_shown(path)} cannot be read: {error.strerror}.") from None
         except (yaml.YAMLError, ValueError, RecursionError):
             # The parser's own text quotes the lines around the fault, which may hold a token. Dates that are none, and
             # bytes that are no UTF-8, are a ValueError to it.
-            raise AccessError(f"The kubeconfig {path} is not YAML.", next_step="Check it with kubectl.") from None
-        merged.add(config, os.path.dirname(os.path.abspath(path)), f"kubeconfig {path}")
+            raise AccessError(
+                f"The kubeconfig {_shown(path)} is not YAML.", next_step="Check it with kubectl."
+            ) from None
+        merged.add(config, os.path.dirname(os.path.abspath(path)), f"kubeconfig {_shown(path)}")
     return merged
 
 
@@ -196,7 +200,7 @@ def _pem(entry: _Entry, field: str) -> str | None:
         try:
             return base64.b64decode(str(data), validate=False).decode("utf-8")
         except ValueError:
-            raise AccessError(f"The {field}-data of {entry.name} is not base64 of a PEM text.") from None
+            raise AccessError(f"The {field}-data of {_shown(entry.name)} is not base64 of a PEM text.") from None
     if not entry.data.get(field):
         return None
     path = os.path.join(entry.folder, str(entry.data[field]))
@@ -205,7 +209,7 @@ def _pem(entry: _Entry, field: str) -> str | None:
             return stream.read()
     except (OSError, UnicodeDecodeError) as error:
         cause = getattr(error, "strerror", None) or "not a PEM text"
-        raise AccessError(f"The {field} file {path} of {entry.name} cannot be read: {cause}.") from None
+        raise AccessError(f"The {field} file {_shown(path)} of {_shown(entry.name)} cannot be read: {cause}.") from None
 
 
 def _with_library_credential(login: Login, kubeconfig: str | dict[str, t.Any], context: str) -> Login:
@@ -238,6 +242,11 @@ def _with_library_credential(login: Login, kubeconfig: str | dict[str, t.Any], c
             next_step="Run the exec plugin by hand, as kubectl does, and see what it prints.",
         )
     return dataclasses.replace(login, credential=credential, client_pem=client_pem)
+
+
+def _shown(name: str) -> str:
+    """A name or a path of the kubeconfig, or of its files, for an error."""
+    return clean_text(name, 300)
 
 
 def _text(path: str) -> str:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import typing as t
 
 from ...deadline import Deadline
-from ...errors import InputError, printable
+from ...errors import InputError
+from ...text import clean_text
 from ..errors import GuestError, GuestProtocolError, GuestRefusedError, GuestUnauthorizedError, GuestUnsupportedError
 from .connection import Connection, Peer, connect, no_agent
 from .heartbeat import DEFAULT_HEARTBEAT
@@ -97,8 +98,8 @@ class Caller(t.NamedTuple):
         """The error that an error answer means."""
         if not isinstance(error, dict) or not isinstance(error.get("kind"), str):
             return no_agent(self.peer, operation, "an error answer has no kind")
-        kind = error["kind"][:40]
-        said = printable(str(error.get("message", "")))
+        kind = clean_text(error["kind"], 40)
+        said = clean_text(error.get("message", ""), 500)
         if kind == "unauthorized":
             return GuestUnauthorizedError(
                 f"{operation} at {self.peer.name}: the agent does not accept our bind token.",

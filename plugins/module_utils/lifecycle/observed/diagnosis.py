@@ -10,9 +10,10 @@ from ...cluster.client import Client
 from ...cluster.resources import POD, Body, ObjectRef, condition
 from ...deadline import Cancellation, Deadline
 from ...errors import ApiUnreachableError, CredentialError, SandboxError, UnavailableError
+from ...text import clean_text
 from ..errors import AcquireError
 from .pod import FINAL_PHASES
-from .status import ENDED_STEP, named_sandbox
+from .status import ENDED_STEP, message_of, named_sandbox, reason_of
 
 #: Seconds for the one read that asks the pod; it must not hold up the failure that it explains.
 DIAGNOSIS_SECONDS = 1.0
@@ -22,6 +23,9 @@ IMAGE_REASONS = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "ImageInspectError", "InvalidImageName",
      "RegistryUnavailable"}
 )  # fmt: skip
+
+#: Characters of a name: an image with a digest fits.
+_NAME = 300
 
 #: How the API server words a refusal by a ResourceQuota (Kubernetes v1.36, ``plugin/pkg/admission/resourcequota``).
 _QUOTA_WORDS = ("exceeded quota", "failed quota")
@@ -35,7 +39,7 @@ def not_ready(
     ``sandbox`` names the Sandbox whose pod is asked; without it the claim's status does.
     """
     ready = condition(body, "Ready")
-    words = f"{ready.get('reason')}: {ready.get('message')}" if ready else "the controller has not answered (no status)"
+    words = f"{reason_of(ready)}: {message_of(ready)}" if ready else "the controller has not answered (no status)"
     message = str(ready.get("message") or "")
     reason, detail, retryable, next_step = "not-ready", words, True, _NOT_READY_STEP
     if any(quota in message for quota in _QUOTA_WORDS):
@@ -48,8 +52,8 @@ def not_ready(
         f"{ref} was not ready within {deadline.seconds:g} s: {detail}.",
         reason=reason,
         retryable=retryable,
-        controller_reason=ready.get("reason"),
-        controller_message=ready.get("message"),
+        controller_reason=reason_of(ready),
+        controller_message=message_of(ready),
         object=str(ref),
         next_step=next_step,
     )
@@ -80,14 +84,15 @@ def pod_complaint(pod: Body) -> Complaint | None:
     """Why a pod does not run, in its own words; None when it has nothing to say."""
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
-        words = f"its pod cannot be scheduled: {scheduled.get('message')}"
+        words = f"its pod cannot be scheduled: {clean_text(scheduled.get('message'))}"
         return Complaint("capacity", words, True, "Free or add nodes, or lower the template's requests.")
     status = pod.get("status") or {}
     containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
     for container in containers:
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in IMAGE_REASONS:
-            words = f"the image {container.get('image')} cannot be pulled: {waiting.get('message')}"
+            image, message = clean_text(container.get("image"), _NAME), clean_text(waiting.get("message"))
+            words = f"the image {image} cannot be pulled: {message}"
             step = "Correct the template's image, or make it available to the node."
             return Complaint("image-pull", words, False, step)
     endings = "; ".join(words for words in map(_ending, containers) if words)
@@ -102,11 +107,11 @@ def _ending(container: Body) -> str:
     ended = state.get("terminated") or (container.get("lastState") or {}).get("terminated")
     if not ended or container.get("ready"):
         return ""
-    why = ": ".join(str(ended[said]) for said in ("reason", "message") if ended.get(said))
+    why = ": ".join(clean_text(ended[field]) for field in ("reason", "message") if ended.get(field))
     restarts = container.get("restartCount") or 0
     return (
-        f"its container {container.get('name')} ended with exit code {ended.get('exitCode')}"
-        + (f" ({why.strip()})" if why else "")
+        f"its container {clean_text(container.get('name'), _NAME)} ended with exit code {ended.get('exitCode')}"
+        + (f" ({why})" if why else "")
         + (f", restarted {restarts} times" if restarts else "")
     )
 

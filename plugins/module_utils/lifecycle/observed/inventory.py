@@ -30,7 +30,7 @@ from ...cluster.resources import (
 )
 from ...deadline import Deadline
 from .diagnosis import pod_complaint
-from .status import DEAD_REASONS, EXPIRED_REASONS, SUSPENDED_REASON, is_rejected, named_sandbox
+from .status import DEAD_REASONS, EXPIRED_REASONS, SUSPENDED_REASON, is_rejected, message_of, named_sandbox, reason_of
 
 StandingKind = t.Literal["claim", "direct", "foreign"]
 Phase = t.Literal["ready", "pending", "rejected", "suspended", "expired", "finished", "failed", "terminating"]
@@ -199,7 +199,7 @@ def _phase(
 ) -> tuple[Phase, str | None, str | None]:
     """The phase, and in whose words it is not ready: the pod's own before the controller's."""
     ready = condition(complaining[0], "Ready")
-    reason, message = (ready.get("reason"), ready.get("message")) if ready.get("status") != "True" else (None, None)
+    reason, message = (reason_of(ready), message_of(ready)) if ready.get("status") != "True" else (None, None)
     if any(body.get("metadata", {}).get("deletionTimestamp") for body in complaining):
         return "terminating", reason, message
     if (expires is not None and expires <= now) or reason in EXPIRED_REASONS:

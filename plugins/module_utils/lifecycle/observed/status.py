@@ -9,6 +9,7 @@ nothing of how one is made.
 from __future__ import annotations
 
 from ...cluster.resources import CLAIM, Body, ObjectRef, condition
+from ...text import clean_text
 from ..errors import AcquireError
 
 #: Ready reasons with which the controller has decided; every other one is a delay. Measured on agent-sandbox v0.5.6 by
@@ -18,6 +19,9 @@ TERMINAL_REASONS = frozenset({"WarmPoolNotFound", "TemplateNotFound", "InvalidMe
 #: How the controller words a pod label that the template has already, with another value. It arrives as a
 #: ``ReconcilerError``, which it tries again and again, and nothing but an edit of either side changes it.
 _METADATA_CONFLICT = "metadata override conflict"
+
+#: Characters of a condition's reason, which is one word.
+_REASON = 100
 
 #: Ready reasons of a claim whose lease has ended.
 EXPIRED_REASONS = frozenset({"ClaimExpired", "SandboxExpired"})
@@ -47,6 +51,16 @@ _NEXT_STEPS = {
     "ReconcilerError": "Leave the label out of pod_labels, or take it out of the template.",
     "EnvVarsInjectionRejected": "Put environment variables into the template; a claim carries none.",
 }
+
+
+def reason_of(ready: Body) -> str | None:
+    """The reason of a condition as one printable word; None when the condition has none."""
+    return clean_text(ready["reason"], _REASON) if ready.get("reason") else None
+
+
+def message_of(ready: Body) -> str | None:
+    """The message of a condition as one printable line; None when the condition has none."""
+    return clean_text(ready["message"]) if ready.get("message") else None
 
 
 def is_ready(body: Body) -> bool:
@@ -81,8 +95,9 @@ def refuse_decided(body: Body, ref: ObjectRef) -> None:
             words.
     """
     ready = condition(body, "Ready")
-    reason = str(ready.get("reason", ""))
-    words = ready.get("message") or "no message"
+    reason = reason_of(ready) or ""
+    message = message_of(ready)
+    words = (message or "no message").removesuffix(".")
     if ready.get("status") != "False":
         return
     if reason in DEAD_REASONS:
@@ -98,7 +113,7 @@ def refuse_decided(body: Body, ref: ObjectRef) -> None:
         reason=kind,
         retryable=False,
         controller_reason=reason,
-        controller_message=ready.get("message"),
+        controller_message=message,
         object=str(ref),
         next_step=step,
     )

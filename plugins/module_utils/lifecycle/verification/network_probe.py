@@ -21,9 +21,10 @@ from ...boundary.sets.addresses import AddressSet, parse_address
 from ...cluster.client import Client
 from ...cluster.resources import POD, Body, condition
 from ...deadline import Backoff, Deadline
-from ...errors import SandboxError, printable
+from ...errors import SandboxError
 from ...guest.agent import Agent
 from ...guest.errors import GuestRefusedError, GuestTimeoutError
+from ...text import clean_text
 from ..errors import BoundaryError
 from .network_program import PROGRAM
 
@@ -252,7 +253,7 @@ def _tried(agent: Agent, places: t.Sequence[Place], deadline: Deadline, subject:
             for place, answer in zip(places, answers, strict=True)
         ]
     except (ValueError, TypeError, KeyError, RecursionError):
-        said = printable(done.stderr_text, 200) or "nothing"
+        said = clean_text(done.stderr_text, 200) or "nothing"
         raise BoundaryError(
             f"The network probe of {subject} could not be read: its program ended with {done.rc} and said {said}.",
             direction="egress",
@@ -268,7 +269,7 @@ def _address(text: object) -> str | None:
 
 def _attempt(tried: tuple[Place, str], request: Request) -> Attempt:
     place, outcome = tried
-    outcome = printable(outcome, 60)
+    outcome = clean_text(outcome, 60)
     if place.host is None:
         return Attempt(place, "either", outcome)
     if place.name == "dns" and not _opens_dns(request, place) and not _is_cluster_dns(place):
