@@ -156,6 +156,7 @@ extends_documentation_fragment:
   - namzu.sandbox.access
   - namzu.sandbox.agent
   - namzu.sandbox.boundary
+  - namzu.sandbox.refused
 attributes:
   check_mode:
     description: Asks the API server in a dry run whether it would take the claim.

@@ -11,6 +11,7 @@ from ..cluster.client import Client
 from ..cluster.reads import read
 from ..cluster.resources import ObjectRef
 from ..deadline import Deadline
+from ..errors import GoneError, NotServedError
 from ..guest.agent import Agent
 from ..lifecycle.errors import AcquireError, check_uid
 from ..lifecycle.names import check_name
@@ -29,11 +30,19 @@ LOCATE_SECONDS = 30.0
 
 @dataclasses.dataclass(frozen=True)
 class Guest:
-    """A sandbox or workspace that runs: its name (of the claim or Sandbox), its pod and its agent."""
+    """A sandbox or workspace that runs.
+
+    Attributes:
+        name: of the claim or Sandbox.
+        pod: of its pod.
+        agent: the agent in the pod.
+        subject: how messages name it, for example ``workspace build-1``.
+    """
 
     name: str
     pod: str
     agent: Agent
+    subject: str
 
 
 def check_guest(params: Params) -> None:
@@ -55,7 +64,7 @@ def find_guest(params: Params, client: Client, deadline: Deadline | None = None)
         deadline: for the reads; half a minute when not given.
 
     Raises:
-        GoneError: there is no such sandbox or workspace.
+        GoneError, WorkspaceNotFoundError: there is no such sandbox, or workspace.
         ReplacedError: another one than that of ``uid`` has the name.
         AcquireError: it is not ready.
         WorkspaceSuspendedError, WorkspaceMismatchError: the workspace sleeps, or the name is taken by something else.
@@ -74,7 +83,7 @@ def find_guest(params: Params, client: Client, deadline: Deadline | None = None)
     name = str(params["name"])
     found = locate(client, namespace, name, port=port, mode=mode, deadline=within, uid=uid)
     agent = Agent(found.agent, subject=f"sandbox {namespace}/{name}", heartbeat=heartbeat_of(options))
-    return Guest(name, found.pod, agent)
+    return Guest(name, found.pod, agent, f"sandbox {name}")
 
 
 def _workspace(
@@ -90,8 +99,14 @@ def _workspace(
     from ..workspace.fencing import SUSPENDED, mode_of
     from ..workspace.flush import running_guest, suspended
     from ..workspace.manifest import refuse_stranger
+    from ..workspace.suspend import not_found
 
-    body = read(client, ref, deadline)
+    try:
+        body = read(client, ref, deadline)
+    except NotServedError:
+        raise
+    except GoneError:
+        raise not_found(ref, workspace_id) from None
     check_uid(ref, body["metadata"]["uid"], uid)
     refuse_stranger(body, ref, workspace_id)
     if mode_of(body) == SUSPENDED:
@@ -108,4 +123,4 @@ def _workspace(
     pod, agent = guest
     if uid is not None:
         check_owner(ref, pod.body, uid)
-    return Guest(ref.name, pod.name, agent)
+    return Guest(ref.name, pod.name, agent, f"workspace {workspace_id}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import re
 import typing as t
 import urllib.parse
@@ -18,7 +19,7 @@ from ..text import clean_value
 from .client_cache import KeptClient
 from .interrupts import interruptible
 from .options.agent import heartbeat_of
-from .options.specs import ACCESS, Params, Spec
+from .options.specs import ACCESS, ALL, Params, Spec
 
 Result = dict[str, t.Any]
 
@@ -90,13 +91,39 @@ def perform(verb: Verb, params: Params, context: Context) -> Result:
         with interruptible():
             return t.cast("Result", clean_value(verb.run(params, context)))
     except SandboxError as error:
-        return failure(error)
+        step = applicable(error.next_step or "", verb.options)
+        return {**failure(error), "msg": f"{error.message} {step}".rstrip()}
 
 
 def failure(error: SandboxError) -> Result:
     """An error as the result of a failed task."""
     result = {"failed": True, "changed": False, "msg": str(error), **error.fields()}
     return t.cast("Result", clean_value(result))
+
+
+_SENTENCE = re.compile(r"(?<=[.;]) +")
+_OPTION = re.compile(r"(?<![\w.])[a-z]+_[a-z_]+(?![\w(])")
+
+
+def applicable(next_step: str, options: Spec) -> str:
+    """A next step without the sentences that name options of other verbs.
+
+    The core serves all verbs, and a step such as a longer ``ready_timeout`` is wrong where there is no such option. A
+    sentence that also names a module or a role is about the options of that one.
+    """
+    foreign = known_options() - options.keys()
+    kept = [
+        sentence
+        for sentence in _SENTENCE.split(next_step)
+        if "namzu.sandbox." in sentence or not foreign.intersection(_OPTION.findall(sentence))
+    ]
+    return re.sub(";$", ".", " ".join(kept))
+
+
+@functools.cache
+def known_options() -> frozenset[str]:
+    """The options of all verbs."""
+    return frozenset(name for table in ALL for name in table)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils.deadline import SYSTEM_CLOCK, Clock, Deadline
-from ...module_utils.errors import ApiUnreachableError, GoneError
+from ...module_utils.errors import ApiUnreachableError, GoneError, NotServedError, SandboxError
 from ...module_utils.guest.agent import Agent, AgentAddress
 from ...module_utils.guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
 from ...module_utils.lifecycle.errors import AcquireError, ReplacedError
@@ -155,7 +155,16 @@ class Link:
         target, client = self._target, self._api()
         namespace = target.namespace or client.access.namespace or "default"
         name = _object_name(target, namespace)
-        found = locate(client, namespace, name, port=target.port, mode=target.mode, deadline=deadline, uid=target.uid)
+        try:
+            found = locate(
+                client, namespace, name, port=target.port, mode=target.mode, deadline=deadline, uid=target.uid
+            )
+        except NotServedError:
+            raise
+        except GoneError:
+            if target.workspace is None:
+                raise
+            raise _no_workspace(target.workspace, namespace) from None
         return Location(
             namespace, found.sandbox, found.pod, found.agent.host, found.agent.port, token=found.agent.token
         )
@@ -189,6 +198,13 @@ class Link:
             object=f"Pod {known.namespace}/{known.pod}",
             next_step="If another will do, set ansible_sandbox_follow: true, or go on after meta: reset_connection.",
         )
+
+
+def _no_workspace(workspace: str, namespace: str) -> SandboxError:
+    from ...module_utils.workspace.names import workspace_ref
+    from ...module_utils.workspace.suspend import not_found
+
+    return not_found(workspace_ref(namespace, workspace), workspace)
 
 
 def _object_name(target: Target, namespace: str) -> str:

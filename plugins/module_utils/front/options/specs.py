@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
+from .refused import REFUSED_OPTIONS
+
 Spec = dict[str, dict[str, t.Any]]
 
 #: The options of a task, by name, after Ansible has checked their types.
@@ -112,10 +114,14 @@ BOUNDARY: Spec = {
     "network_probe": {"type": "bool", "default": False},
 }
 
+#: Accepted to be refused with a reason (documentation fragment ``refused``).
+REFUSED: Spec = {option.name: dict(option.spec) for option in REFUSED_OPTIONS}
+
 SANDBOX: Spec = {
     **ACCESS,
     **AGENT,
     **BOUNDARY,
+    **REFUSED,
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "name": {"type": "str"},
     "uid": {"type": "str"},
@@ -190,6 +196,7 @@ WORKSPACE: Spec = {
     **ACCESS,
     **AGENT,
     **BOUNDARY,
+    **REFUSED,
     "state": {"type": "str", "default": "running", "choices": ["running", "suspended", "absent"]},
     "workspace_id": {"type": "str", "required": True},
     "uid": {"type": "str"},
@@ -219,7 +226,7 @@ WORKSPACE_INFO: Spec = {
     "label_selector": {"type": "str"},
 }
 
-WORKSPACE_SESSION: Spec = {
+SANDBOX_SESSION: Spec = {
     **ACCESS,
     **AGENT,
     **GUEST,
@@ -234,7 +241,7 @@ WORKSPACE_SESSION: Spec = {
     "grace": {"type": "str", "default": "2s"},
 }
 
-WORKSPACE_SESSION_INFO: Spec = {
+SANDBOX_SESSION_INFO: Spec = {
     **ACCESS,
     **AGENT,
     **GUEST,
@@ -276,3 +283,18 @@ BOUNDARY_CHECK: Spec = {
     "probe_timeout": {"type": "str", "default": "30s"},
     "fail": {"type": "bool", "default": True},
 }
+
+#: The tables of all verbs.
+ALL = (
+    SANDBOX,
+    SANDBOX_EXEC,
+    SANDBOX_LEASE,
+    SANDBOX_EGRESS,
+    SANDBOX_INFO,
+    WORKSPACE,
+    WORKSPACE_INFO,
+    SANDBOX_SESSION,
+    SANDBOX_SESSION_INFO,
+    CAPACITY_INFO,
+    BOUNDARY_CHECK,
+)

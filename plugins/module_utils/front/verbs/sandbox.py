@@ -21,6 +21,7 @@ from ...lifecycle.timestamps import timestamp
 from ...lifecycle.verification.spec import EgressBoundary, IngressBoundary
 from ..leases.sandboxes import Keeping, keeping
 from ..options.labels import labels_of
+from ..options.refused import check_refused_options
 from ..options.specs import SANDBOX, Params
 from ..options.target import uids_of, with_target
 from ..results.host_vars import add_host_vars
@@ -30,6 +31,7 @@ from ..verb import Context, Result, Verb, connect, failure, namespace_of
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
+    check_refused_options(params)
     params = _checked(params)
     with connect(params, context) as client, keeping(params, context) as keeper:
         act = _absent if params["state"] == "absent" else _present

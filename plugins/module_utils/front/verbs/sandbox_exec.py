@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""``sandbox_exec``: run a command in a sandbox."""
+"""``sandbox_exec``: run a command in a sandbox or workspace."""
 
 from __future__ import annotations
 
+import signal
 import typing as t
 
 from ...deadline import Deadline
@@ -17,7 +18,7 @@ from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, SANDBOX_EXEC, Param
 from ..options.target import with_target
 from ..verb import Context, Result, Verb, connect, failure
 
-#: Seconds beyond a command's own timeout in which the agent must have ended it and said so.
+#: Seconds for the answer of the agent, beyond the timeout of a command.
 ANSWER_SECONDS = 30.0
 
 #: Seconds that a command without a timeout may take: a day, so that even that is bounded.
@@ -37,7 +38,7 @@ def run(params: Params, context: Context) -> Result:
     with connect(params, context) as client:
         guest = find_guest(params, client)
         if context.check_mode and not (attach and not attach["cancel"]):
-            return {"changed": False, "skipped": True, "msg": f"Not run in check mode; sandbox {guest.name} is there."}
+            return {"changed": False, "skipped": True, "msg": f"Not run in check mode; {guest.subject} exists."}
         if attach:
             return _attached(guest, attach, timeout)
         if params["detach"]:
@@ -90,7 +91,7 @@ def _attached(guest: Guest, attach: t.Mapping[str, t.Any], timeout: float | None
     received = attach["offset"] + len(done.stdout) + len(done.stderr)
     result = {**_result(guest, None, done), "changed": changed}
     if attach["cancel"] and done.signal is not None:
-        # It was to end, and did. Without the word Ansible takes any rc but 0 for a failure.
+        # It was cancelled, and ended. Without this Ansible takes any rc but 0 for a failure.
         result = {key: value for key, value in result.items() if key not in ("reason", "msg")} | {"failed": False}
     return {**result, **_standing(guest, key, received, done=True)}
 
@@ -116,16 +117,31 @@ def _result(guest: Guest, cmd: t.Any, done: Execution) -> Result:
         "duration": done.duration,
     }
     if done.timed_out:
-        result.update(failed=True, reason="timeout", msg=f"The command in sandbox {guest.name} ran into its timeout.")
+        message = f"The command in {guest.subject} was stopped by its timeout after {done.duration:.1f} s."
+        result.update(failed=True, reason="timeout", msg=f"{message} Use a longer timeout, or detach.")
     elif done.cut_short:
-        result.update(failure(GuestStoppedError(f"The command in sandbox {guest.name}", guest.agent.peer.name)))
+        result.update(failure(GuestStoppedError(f"The command in {guest.subject}", guest.agent.peer.name)))
         result["changed"] = True
     elif done.out_of_memory:
-        text = f"The command in sandbox {guest.name} was killed because the container reached its memory limit."
+        text = f"The command in {guest.subject} was killed because the container reached its memory limit."
         result.update(failed=True, reason="non-zero-rc", msg=f"{text} Raise the limit in the template, or use less.")
+    elif done.signal is not None:
+        result.update(failed=True, reason="non-zero-rc", msg=_signalled(guest, done.signal))
     elif done.rc != 0:
-        result.update(failed=True, reason="non-zero-rc", msg="non-zero return code")
+        result.update(
+            failed=True,
+            reason="non-zero-rc",
+            msg=f"The command in {guest.subject} failed: non-zero return code {done.rc}.",
+        )
     return result
+
+
+def _signalled(guest: Guest, number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return f"The command in {guest.subject} was ended by {name}."
 
 
 VERB = Verb(

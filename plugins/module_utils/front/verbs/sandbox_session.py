@@ -13,7 +13,7 @@ from ...guest.sessions.sessions import Session
 from ...lifecycle.durations import seconds
 from ..guests import Guest, check_guest, find_guest
 from ..options.commands import command_options, shown, timeout_of, words_of
-from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, WORKSPACE_SESSION, Params
+from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, SANDBOX_SESSION, Params
 from ..options.target import with_target
 from ..results.sessions import session_result
 from ..verb import Context, Result, Verb, connect
@@ -84,7 +84,7 @@ def _result(
 
 VERB = Verb(
     name="sandbox_session",
-    options=WORKSPACE_SESSION,
+    options=SANDBOX_SESSION,
     run=run,
     constraints={
         "mutually_exclusive": [*GUEST_EXCLUSIVE, ("argv", "command")],

@@ -10,7 +10,7 @@ from ...guest.errors import GuestRefusedError
 from ...guest.sessions.services import check_session_name
 from ...guest.sessions.sessions import LARGEST_READ, Sessions
 from ..guests import check_guest, find_guest
-from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, WORKSPACE_SESSION_INFO, Params
+from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, SANDBOX_SESSION_INFO, Params
 from ..options.target import with_target
 from ..results.sessions import output_result, session_result
 from ..verb import Context, Result, Verb, connect
@@ -60,7 +60,7 @@ def _one(sessions: Sessions, params: Params) -> Result:
 
 VERB = Verb(
     name="sandbox_session_info",
-    options=WORKSPACE_SESSION_INFO,
+    options=SANDBOX_SESSION_INFO,
     run=run,
     constraints={
         "mutually_exclusive": GUEST_EXCLUSIVE,

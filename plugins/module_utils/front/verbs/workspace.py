@@ -21,6 +21,7 @@ from ...workspace.suspend import refresh_suspended, suspend_workspace
 from ..leases.sandboxes import Keeping, keeping
 from ..leases.workspaces import giving_back, hold
 from ..options.labels import labels_of
+from ..options.refused import check_refused_options
 from ..options.specs import WORKSPACE, Params
 from ..results.host_vars import host_vars
 from ..results.workspaces import opened_result, suspended_result, unsettled_warnings
@@ -29,6 +30,7 @@ from ..verb import Context, Result, Verb, connect, namespace_of
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
+    check_refused_options(params)
     act = {"running": _running, "suspended": _suspended, "absent": _absent}[params["state"]]
     with connect(params, context) as client, _keeping(params, context) as keeper:
         return keeper.result(act(client, params, context, keeper))

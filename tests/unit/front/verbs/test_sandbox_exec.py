@@ -138,3 +138,26 @@ def test_a_command_with_a_timeout_ends_soon_after_it_when_the_connection_is_lost
 
 def test_a_heartbeat_that_is_not_valid_is_refused_before_anything_is_asked(task: Task) -> None:
     assert task(argv=["true"], agent={"heartbeat": "0.01s"})["reason"] == "invalid-input"
+
+
+def test_command_that_a_signal_ended_names_the_signal(task: Task) -> None:
+    ended = task(argv=["sh", "-c", "kill -9 $$"])
+    assert (ended["failed"], ended["reason"]) == (True, "non-zero-rc")
+    assert "SIGKILL" in ended["msg"]
+
+
+def test_timeout_reports_how_long_the_command_ran(task: Task) -> None:
+    ended = task(argv=["sleep", "1000"], timeout="0.5s")
+    assert (ended["timed_out"], ended["reason"]) == (True, "timeout")
+    assert "after 0." in ended["msg"] or "after 1." in ended["msg"]
+
+
+@pytest.mark.parametrize("workspace_id", ["customer-4711/main"])
+def test_workspace_that_does_not_exist_is_named_as_one(workspace_id: str) -> None:
+    with FakeCluster() as cluster:
+        defaults = {name: option.get("default") for name, option in VERB.options.items()}
+        given = access(cluster, workspace_id=workspace_id, argv=["true"])
+        result = perform(VERB, {**defaults, **given}, Context(check_mode=False, environ={}))
+    assert (result["failed"], result["reason"]) == (True, "not-found")
+    assert f"workspace {workspace_id!r}" in result["msg"]
+    assert "SandboxClaim" not in result["msg"]

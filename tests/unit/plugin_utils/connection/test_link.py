@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster import portforward
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import ObjectRef
 from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
-from ansible_collections.namzu.sandbox.plugins.module_utils.errors import GoneError, InputError
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import GoneError, InputError, SandboxError
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import GuestTimeoutError, GuestUnreachableError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import ReplacedError
@@ -237,6 +237,14 @@ def test_the_claim_that_stands_there_must_be_the_one_that_was_named(lab: Lab, ag
 def test_a_sandbox_that_is_not_there_is_named(lab: Lab) -> None:
     with pytest.raises(GoneError, match="team-a/nobody"):
         lab.link(name="nobody").open()
+
+
+def test_a_workspace_that_does_not_exist_is_named_as_one(lab: Lab) -> None:
+    with pytest.raises(SandboxError) as caught:
+        lab.link(workspace="nope").open()
+    assert caught.value.reason == "not-found"
+    assert "workspace 'nope'" in str(caught.value)
+    assert "SandboxClaim" not in str(caught.value)
 
 
 def test_a_name_that_no_object_can_have_is_refused_before_anything_is_sent(lab: Lab) -> None:
