@@ -5,7 +5,7 @@
 PYTHON ?= python3
 PY313 := .venv/py313/bin
 
-CLUSTER := $(PY313)/python -m tests.cluster
+CLUSTER := $(PY313)/python -m tools.cluster
 # uv comes last on the PATH, where nox looks for it.
 NOX := PATH="$$PATH:$(CURDIR)/.venv/bin" $(PY313)/nox --non-interactive
 
@@ -93,6 +93,6 @@ pins: ## Write requirements/*.txt anew with the newest versions
 
 .PHONY: clean
 clean: ## Remove environments, caches and build folders (a running cluster is taken down first)
-	@if [ -x $(PY313)/python ] && [ -f tests/cluster/__main__.py ]; then $(CLUSTER) down; fi
+	@if [ -x $(PY313)/python ] && [ -f tools/cluster/__main__.py ]; then $(CLUSTER) down; fi
 	@rm -rf .venv build .cache .ansible .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .nox
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -56,7 +56,7 @@ def mypy(session: nox.Session) -> None:
     config = (f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={ROOT / '.mypy_cache'}")
     with session.chdir(COLLECTIONS):
         run(session, "mypy", *config, "-p", f"{CORE}.module_utils", "-p", f"{CORE}.plugin_utils")
-    run(session, "mypy", *config, "noxfile.py", "requirements/install.py", "tests/cluster", "tests/sanity")
+    run(session, "mypy", *config, "noxfile.py", "requirements/install.py", "tools/cluster", "tests/sanity")
     # In the pod the agent is a folder that Python starts, so its files import each other as top-level modules.
     with session.chdir(ROOT / "roles" / "template" / "files" / "agent"):
         run(session, "mypy", *config, ".")
@@ -146,7 +146,7 @@ def lifecycle(session: nox.Session) -> None:
     """The local cluster comes up, survives crashes and leaves nothing behind; the product survives its outages."""
     if os.environ.get("NAMZU_CLUSTER") == "existing":
         session.skip("the cluster is not ours to start")
-    run(session, "pytest", "tests/cluster", "tests/outages", *session.posargs)
+    run(session, "pytest", "tools/cluster/tests/lifecycle", "tests/outages", *session.posargs)
 
 
 @nox.session(tags=["integration", "cluster-test"])
@@ -185,7 +185,7 @@ def cluster_down(session: nox.Session) -> None:
     """Take down the cluster that this run started; one that was there before stays."""
     if not started_here:
         session.skip("this run started no cluster")
-    run(session, "python", "-m", "tests.cluster", "down")
+    run(session, "python", "-m", "tools.cluster", "down")
 
 
 started_here: list[bool] = []
@@ -193,10 +193,10 @@ started_here: list[bool] = []
 
 def cluster(session: nox.Session) -> dict[str, str]:
     """The variables that lead to the cluster, which is started when none is running."""
-    command = f"{shlex.quote(str(ROOT / '.venv' / 'py313' / 'bin' / 'python'))} -m tests.cluster"
+    command = f"{shlex.quote(str(ROOT / '.venv' / 'py313' / 'bin' / 'python'))} -m tools.cluster"
     if subprocess.run(f"{command} status", shell=True, cwd=ROOT, capture_output=True, check=False).returncode != 0:
         started_here.append(True)
-        run(session, "python", "-m", "tests.cluster", "up")
+        run(session, "python", "-m", "tools.cluster", "up")
     # The lines are meant for a shell, so a shell reads them.
     evaluate = f'set -e; exports="$({command} env)"; eval "$exports"; env --null'
     exported = subprocess.run(evaluate, shell=True, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout

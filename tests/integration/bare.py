@@ -27,13 +27,13 @@ ANYTHING = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown
 
 
 def cluster(instance: str, *words: str) -> str:
-    """A command of tests/cluster for an instance of our own."""
+    """A command of tools/cluster for an instance of our own."""
     environment = {**os.environ, "NAMZU_CLUSTER": "local", "NAMZU_CLUSTER_INSTANCE": instance}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.cluster", *words],
+        [sys.executable, "-m", "tools.cluster", *words],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, f"tests.cluster {words} says:\n{done.stdout}{done.stderr}"
+    assert done.returncode == 0, f"tools.cluster {words} says:\n{done.stdout}{done.stderr}"
     return done.stdout
 
 

@@ -38,7 +38,7 @@ from .workspace_ground import ground  # noqa: F401 - a fixture  # pylint: disabl
 
 Body = dict[str, t.Any]
 
-#: The image of tests/cluster, whatever Python it has; any image with python3 serves.
+#: The image of tools/cluster, whatever Python it has; any image with python3 serves.
 IMAGE = os.environ.get("NAMZU_TEST_IMAGE") or "localhost/namzu/python:3"
 #: How the tests reach the agent: a machine of the cluster has a route to its pods.
 ADDRESS = os.environ.get("NAMZU_TEST_AGENT_ADDRESS") or "pod_ip"

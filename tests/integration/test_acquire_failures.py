@@ -75,7 +75,7 @@ def fail(play, kube, pool):
 @pytest.fixture(scope="module")
 def bare_server() -> t.Iterator[str]:
     """The kubeconfig of an API server that serves none of the controller's kinds: a second, bare local cluster."""
-    command = (sys.executable, "-m", "tests.cluster")
+    command = (sys.executable, "-m", "tools.cluster")
     environment = {**os.environ, "NAMZU_CLUSTER": "local", "NAMZU_CLUSTER_INSTANCE": "8"}
     root = pathlib.Path(__file__).parents[2]
 
@@ -83,7 +83,7 @@ def bare_server() -> t.Iterator[str]:
         done = subprocess.run(
             [*command, *arguments], cwd=root, env=environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, f"tests.cluster {arguments} says:\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, f"tools.cluster {arguments} says:\n{done.stdout}{done.stderr}"
         return done.stdout
 
     run("up", "--bare")

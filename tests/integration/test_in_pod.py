@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A play inside a pod of the cluster, as in an AWX job pod: mounted service account, service names, no kubeconfig.
 
-The image has ansible-core and the collection as it is now. `python -m tests.cluster runner-image` gives one to the
+The image has ansible-core and the collection as it is now. `python -m tools.cluster runner-image` gives one to the
 local cluster; on a cluster of your own, name yours in NAMZU_TEST_RUNNER_IMAGE.
 """
 
@@ -78,7 +78,7 @@ def runner_image() -> str:
     named = os.environ.get("NAMZU_TEST_RUNNER_IMAGE")
     if named:
         return named
-    command = [sys.executable, "-m", "tests.cluster", "runner-image"]
+    command = [sys.executable, "-m", "tools.cluster", "runner-image"]
     made = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
     if made.returncode != 0:
         pytest.fail(made.stderr.strip().splitlines()[-1], pytrace=False)

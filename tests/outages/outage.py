@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A cluster whose parts are stopped and restarted under the product's feet: an instance of its own. Needs root.
 
-It is NAMZU_LIFECYCLE_INSTANCE, 9 unless told otherwise, as in tests/cluster/test_lifecycle.py.
+It is NAMZU_LIFECYCLE_INSTANCE, 9 unless told otherwise, as in tools/cluster/tests/lifecycle/test_lifecycle.py.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ POLL = 0.1
 def command(verb: str, *options: str, healthy: bool = True) -> str:
     environment = {**os.environ, "NAMZU_CLUSTER": "local", "NAMZU_CLUSTER_INSTANCE": INSTANCE}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.cluster", verb, *options],
+        [sys.executable, "-m", "tools.cluster", verb, *options],
         cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0 or not healthy, f"tests.cluster {verb} says:\n{done.stdout}{done.stderr}"
+    assert done.returncode == 0 or not healthy, f"tools.cluster {verb} says:\n{done.stdout}{done.stderr}"
     return done.stdout
 
 

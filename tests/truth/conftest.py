@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import SYSTEM_CLOCK
 from tests.truth.stage import Stage
 
-#: The image of tests/cluster; any image with python3 serves.
+#: The image of tools/cluster; any image with python3 serves.
 IMAGE = os.environ.get("NAMZU_TEST_IMAGE") or "localhost/namzu/python:3"
 
 

@@ -1,0 +1,116 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cached folders are complete or not there, and named by what went into them."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tools.cluster.build import cache, programs
+from tools.cluster.build.programs import Programs
+from tools.cluster.failures import ClusterError
+from tools.cluster.layout import PROGRAM_MODULE
+from tools.cluster.progress import Progress
+
+SILENT = Progress(io.StringIO())
+
+
+def test_the_key_depends_on_every_part_and_their_order() -> None:
+    keys = [cache.key(parts) for parts in (["a", "b"], ["b", "a"], ["ab"], ["a", "b", ""], ["a"])]
+    assert len(set(keys)) == len(keys)
+    assert cache.key(["a", b"b"]) == cache.key([b"a", "b"])
+
+
+def test_a_folder_is_made_once(tmp_path: Path) -> None:
+    made: list[Path] = []
+
+    def make(into: Path) -> None:
+        made.append(into)
+        (into / "file").write_text("x", encoding="utf-8")
+
+    for _unused in range(2):
+        assert (cache.folder(tmp_path, "name", make, SILENT) / "file").read_text(encoding="utf-8") == "x"
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
+def test_an_interrupted_making_leaves_nothing(failure: type[BaseException], tmp_path: Path) -> None:
+    def make(into: Path) -> None:
+        (into / "half").touch()
+        raise failure
+
+    with pytest.raises(failure):
+        cache.folder(tmp_path, "name", make, SILENT)
+    assert [entry.name for entry in tmp_path.iterdir()] == [".lock"]
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".unfinished-abc").mkdir()
+    cache.folder(tmp_path, "name", lambda into: (into / "file").touch(), SILENT)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".lock", "name"]
+
+
+def _make_in_a_process(parent: Path, started: multiprocessing.synchronize.Event) -> None:
+    def make(into: Path) -> None:
+        started.set()
+        (into / "file").touch()
+
+    cache.folder(parent, "name", make, SILENT)
+
+
+def test_two_processes_do_not_make_the_same_folder(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    started = context.Event()
+    with cache.lock(tmp_path / ".lock", SILENT, "waiting"):
+        other = context.Process(target=_make_in_a_process, args=(tmp_path, started), daemon=True)
+        other.start()
+        assert not started.wait(0.4)
+    other.join(timeout=10)
+    assert started.is_set()
+    assert (tmp_path / "name" / "file").exists()
+
+
+def test_programs_are_named_by_every_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(PROGRAM_MODULE, tmp_path / "module")
+    monkeypatch.setattr(programs, "PROGRAM_MODULE", tmp_path / "module")
+    names = [programs.folder_name()]
+    for source in ("go.mod", "go.sum", *(f"{program}/main.go" for program in programs.OWN)):
+        with (tmp_path / "module" / source).open("a", encoding="utf-8") as file:
+            file.write("\n")
+        names.append(programs.folder_name())
+    assert len(set(names)) == len(names) == 5
+
+
+def test_programs_are_named_by_the_flags_of_their_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = programs.folder_name()
+    monkeypatch.setattr(programs, "BUILD_ENVIRONMENT", {"CGO_ENABLED": "1"})
+    assert programs.folder_name() != before
+
+
+def test_programs_carry_the_versions_of_go_mod() -> None:
+    flags = " ".join(programs.build_flags())
+    assert f"version.gitVersion={programs.required('k8s.io/kubernetes')}" in flags
+    assert f"version.gitVersion={programs.required('sigs.k8s.io/agent-sandbox')}" in flags
+    assert programs.lowest_go() >= (1, 26)
+
+
+@pytest.mark.parametrize("enforce", [False, True])
+def test_the_same_programs_are_recognised_in_another_cache(tmp_path: Path, enforce: bool) -> None:
+    here = Programs(Path("/a/programs-1"), enforce)
+    here.write(tmp_path / "note")
+    assert Programs.read(tmp_path / "note") == here
+    assert here.same_sources(Programs(Path("/b/programs-1")))
+    assert not here.same_sources(Programs(Path("/a/programs-2")))
+
+
+@pytest.mark.parametrize("note", [None, "", "{", "{}", '["/a", "/b", "/c"]'])
+def test_a_note_that_cannot_be_read_is_not_a_healthy_cluster(note: str | None, tmp_path: Path) -> None:
+    if note is not None:
+        (tmp_path / "note").write_text(note, encoding="utf-8")
+    with pytest.raises(ClusterError):
+        Programs.read(tmp_path / "note")
