@@ -80,7 +80,7 @@ options:
       - Instead of O(egress), judge each pod against the boundary of its template, which is the policies of role
         P(namzu.sandbox.boundary#role) or the NetworkPolicy that the controller makes for the template. What any other
         policy opens is a finding, and a pod without a boundary must reach nothing.
-      - The agent's port is judged the same way, unless O(ingress.allow_from) is given.
+      - The agent's port is judged the same way, unless C(allow_from) of O(ingress) is given.
     type: bool
   probe_timeout:
     description:

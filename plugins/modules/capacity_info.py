@@ -11,8 +11,8 @@ module: capacity_info
 short_description: Say whether a warm pool can serve more work now
 version_added: 0.1.0
 description:
-  - Reads what a SandboxWarmPool has, which claims are on it, and how many pods have not started. One read and two
-    lists, no writes.
+  - Reads what a SandboxWarmPool has, which claims are on it, how many pods have not started, and why members are not
+    ready. One read and two or three lists, no writes.
 author:
   - The namzu.sandbox authors (@namzu)
 options:
@@ -72,6 +72,17 @@ capacity:
     headroom:
       description: Claims that can be served at once from now.
       type: int
+    problem:
+      description: Why members of the pool are not ready, as the reason and the message with which
+        M(namzu.sandbox.sandbox) would fail; null when all members are ready, or none of them has a reason.
+      type: dict
+      contains:
+        reason:
+          description: As one word, for example V(image-pull), V(capacity) or V(quota).
+          type: str
+        message:
+          description: As a sentence, with the next step.
+          type: str
 reason:
   description: Why the task failed, as one word.
   returned: on failure

@@ -93,10 +93,10 @@ def test_what_is_missing_is_said_before_anything_is_touched(bare) -> None:
     before = standing(kube)
     lacking = play.playbook("namzu.sandbox.site", may_fail=True)
     assert "Set template_image, the image of the sandboxes" in str(lacking.failures)
-    assert "controller_checksum of the release that you looked at" in str(lacking.failures)
+    assert "controller_checksum of the release that you reviewed" in str(lacking.failures)
     elsewhere = {"template_image": "python:3", "site_controller": False}
     unserved = play.playbook("namzu.sandbox.site", variables=elsewhere, may_fail=True)
-    assert "does not know SandboxTemplate" in str(unserved.failures)
+    assert "does not serve SandboxTemplate" in str(unserved.failures)
     open_to_what = {**elsewhere, "boundary_egress": "nonsense"}
     wrong = play.playbook("namzu.sandbox.site", variables=open_to_what, may_fail=True)
     assert "got 'nonsense'" in str(wrong.failures)

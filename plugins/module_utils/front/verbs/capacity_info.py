@@ -12,7 +12,7 @@ from ...lifecycle.observed.capacity import read_capacity
 from ..options.specs import CAPACITY_INFO, Params
 from ..verb import Context, Result, Verb, connect, namespace_of
 
-#: Seconds for one GET and two LISTs, retries included.
+#: Seconds for one GET and three LISTs, retries included.
 READ_SECONDS = 60.0
 
 
@@ -23,7 +23,11 @@ def run(params: Params, context: Context) -> Result:
         capacity = read_capacity(
             client, namespace_of(params, client), params["warm_pool"], Deadline(READ_SECONDS, client.clock)
         )
-    return {"changed": False, "capacity": dataclasses.asdict(capacity)}
+    shown = dataclasses.asdict(capacity)
+    if capacity.problem is not None:
+        message = f"{capacity.problem.words}. {capacity.problem.next_step}"
+        shown["problem"] = {"reason": capacity.problem.reason, "message": message}
+    return {"changed": False, "capacity": shown}
 
 
 VERB = Verb(name="capacity_info", options=CAPACITY_INFO, run=run)

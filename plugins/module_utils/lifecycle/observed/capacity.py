@@ -8,8 +8,10 @@ import dataclasses
 
 from ...cluster.client import Client
 from ...cluster.reads import read, read_items
-from ...cluster.resources import CLAIM, POD, WARM_POOL, condition
+from ...cluster.resources import CLAIM, POD, SANDBOX, WARM_POOL, condition
 from ...deadline import Deadline
+from .diagnosis import Complaint
+from .members import members_complaint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Capacity:
         waiting_claims: those of them that are not Ready yet.
         pending_pods: pods in the namespace that have not started.
         headroom: claims that can be served at once from now: ready members without those that claims wait for.
+        problem: why members are not ready, when some are not and one of them has a reason.
     """
 
     warm_pool: str
@@ -33,10 +36,11 @@ class Capacity:
     waiting_claims: int
     pending_pods: int
     headroom: int
+    problem: Complaint | None = None
 
 
 def read_capacity(client: Client, namespace: str, warm_pool: str, deadline: Deadline) -> Capacity:
-    """Read what a pool has: one GET and two LISTs, no writes.
+    """Read what a pool has: one GET and two LISTs, and a third LIST when members are not ready.
 
     Raises:
         GoneError: there is no such pool.
@@ -49,12 +53,15 @@ def read_capacity(client: Client, namespace: str, warm_pool: str, deadline: Dead
     ours = [claim for claim in claims if ((claim.get("spec") or {}).get("warmPoolRef") or {}).get("name") == warm_pool]
     waiting = [claim for claim in ours if condition(claim, "Ready").get("status") != "True"]
     ready = int((pool.get("status") or {}).get("readyReplicas") or 0)
+    desired = int((pool.get("spec") or {}).get("replicas") or 0)
+    sandboxes = read_items(client, SANDBOX, namespace, deadline) if ready < desired else []
     return Capacity(
         warm_pool=warm_pool,
         ready=ready,
-        desired=int((pool.get("spec") or {}).get("replicas") or 0),
+        desired=desired,
         active_claims=len(ours),
         waiting_claims=len(waiting),
         pending_pods=sum((pod.get("status") or {}).get("phase") == "Pending" for pod in pods),
         headroom=max(0, ready - len(waiting)),
+        problem=members_complaint(warm_pool, sandboxes, pods),
     )

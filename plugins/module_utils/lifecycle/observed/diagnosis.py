@@ -40,14 +40,12 @@ def not_ready(
     """
     ready = condition(body, "Ready")
     words = f"{reason_of(ready)}: {message_of(ready)}" if ready else "the controller has not answered (no status)"
-    message = str(ready.get("message") or "")
     reason, detail, retryable, next_step = "not-ready", words, True, _NOT_READY_STEP
-    if any(quota in message for quota in _QUOTA_WORDS):
-        reason, next_step = "quota", _QUOTA_STEP
-    else:
-        said = _ask_pod(client, ref.namespace, sandbox or named_sandbox(body), deadline.cancellation)
-        if said is not None:
-            reason, detail, retryable, next_step = said.reason, said.words, said.retryable, said.next_step
+    said = quota_complaint(body) or _ask_pod(
+        client, ref.namespace, sandbox or named_sandbox(body), deadline.cancellation
+    )
+    if said is not None:
+        reason, detail, retryable, next_step = said.reason, said.words, said.retryable, said.next_step
     return AcquireError(
         f"{ref} was not ready within {deadline.seconds:g} s: {detail}.",
         reason=reason,
@@ -68,7 +66,7 @@ class Complaint:
     """What a pod says about why it does not run.
 
     Attributes:
-        reason: ``capacity``, ``image-pull``, or ``not-ready`` for a container that ended.
+        reason: ``capacity``, ``image-pull``, ``quota``, or ``not-ready`` for a container that ended.
         words: the scheduler's or the kubelet's, for people.
         retryable: whether waiting may help.
         next_step: what a person can do.
@@ -78,6 +76,14 @@ class Complaint:
     words: str
     retryable: bool
     next_step: str
+
+
+def quota_complaint(body: Body) -> Complaint | None:
+    """The ResourceQuota that keeps a claim or Sandbox from having a pod, or None."""
+    ready = condition(body, "Ready")
+    if not any(quota in str(ready.get("message") or "") for quota in _QUOTA_WORDS):
+        return None
+    return Complaint("quota", f"{reason_of(ready)}: {message_of(ready)}", True, _QUOTA_STEP)
 
 
 def pod_complaint(pod: Body) -> Complaint | None:

@@ -169,9 +169,10 @@ def test_capacity_is_the_numbers_of_the_pool(cluster: FakeCluster) -> None:
             "waiting_claims": 2,
             "pending_pods": 0,
             "headroom": 1,
+            "problem": None,
         },
     }
-    assert len(cluster.plan.received()) == 3
+    assert len(cluster.plan.received()) == 4
 
 
 def test_pool_that_is_missing_is_named(cluster: FakeCluster) -> None:

@@ -24,10 +24,17 @@ class Pool:
 
     clock = SYSTEM_CLOCK
 
-    def __init__(self, pool: Body, claims: t.Any = (), pods: t.Any = (), failures: t.Sequence[SandboxError] = ()):
+    def __init__(
+        self,
+        pool: Body,
+        claims: t.Any = (),
+        pods: t.Any = (),
+        failures: t.Sequence[SandboxError] = (),
+        sandboxes: t.Any = (),
+    ):
         self.asked: list[str] = []
         self._pool = pool
-        self._lists: dict[str, t.Any] = {"sandboxclaims": claims, "pods": pods}
+        self._lists: dict[str, t.Any] = {"sandboxclaims": claims, "pods": pods, "sandboxes": sandboxes}
         self._failures = list(failures)
 
     def get(self, ref: ObjectRef, deadline: Deadline) -> Body:
@@ -71,7 +78,8 @@ def test_numbers_are_counted_from_the_objects_of_this_pool() -> None:
         pending_pods=2,
         headroom=3,
     )
-    assert client.asked == ["get SandboxWarmPool team-a/python", "list sandboxclaims team-a", "list pods team-a"]
+    lists = [f"list {plural} team-a" for plural in ("sandboxclaims", "pods", "sandboxes")]
+    assert client.asked == ["get SandboxWarmPool team-a/python", *lists]
 
 
 @pytest.mark.parametrize(("ready", "waiting", "headroom"), [(0, 0, 0), (3, 0, 3), (3, 3, 0), (1, 5, 0)])
@@ -101,3 +109,35 @@ def test_failure_that_passes_is_outlived() -> None:
     client = Pool(pool(1, 1), failures=[UnavailableError("busy", status=503, retry_after=0.0)])
     assert capacity_of(client).ready == 1
     assert len(client.asked) == 4
+
+
+def member(name: str, pool: str = "python", ready: str = "False", message: str = "pending") -> Body:
+    owner = {"kind": "SandboxWarmPool", "name": pool}
+    conditions = [{"type": "Ready", "status": ready, "reason": "DependenciesNotReady", "message": message}]
+    return {"metadata": {"name": name, "ownerReferences": [owner]}, "status": {"conditions": conditions}}
+
+
+def unpullable(name: str) -> Body:
+    waiting = {"reason": "ErrImagePull", "message": f"not found for {name}"}
+    containers = [{"name": "agent", "image": "python:none", "state": {"waiting": waiting}}]
+    return {"metadata": {"name": name}, "status": {"phase": "Pending", "containerStatuses": containers}}
+
+
+def test_a_pool_that_is_not_warm_has_the_reason_of_a_member_of_its_own() -> None:
+    members = [member("other", pool="go"), member("b"), member("a", ready="True"), member("c")]
+    found = capacity_of(Pool(pool(1, 3), pods=[unpullable(name) for name in ("other", "a", "b")], sandboxes=members))
+    assert found.problem is not None
+    assert found.problem.reason == "image-pull"
+    assert "not found for b" in found.problem.words
+
+
+def test_a_member_that_a_quota_keeps_from_having_a_pod_is_a_reason() -> None:
+    quota = "pods is forbidden: exceeded quota: small"
+    found = capacity_of(Pool(pool(0, 1), sandboxes=[member("a", message=quota)]))
+    assert found.problem is not None
+    assert found.problem.reason == "quota"
+
+
+@pytest.mark.parametrize("ready", [0, 1])
+def test_a_pool_without_a_reason_has_no_problem(ready: int) -> None:
+    assert capacity_of(Pool(pool(ready, 1), sandboxes=[member("a")])).problem is None
