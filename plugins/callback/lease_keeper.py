@@ -84,7 +84,7 @@ from ansible.plugins.callback import CallbackBase
 from ansible.template import Templar
 
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.lease_keeper import link as keeper_link
-from ansible_collections.namzu.sandbox.plugins.plugin_utils.lease_keeper.report import Story
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.lease_keeper.report import LeaseReport
 
 #: The most seconds for which the end of a play may be held up.
 LONGEST_END = 5.0
@@ -101,14 +101,14 @@ class CallbackModule(CallbackBase):
     def __init__(self) -> None:
         super().__init__()
         self._link: keeper_link.KeeperLink | None = None
-        self._story = Story()
+        self._report = LeaseReport()
         self._ending = False
 
     def v2_playbook_on_start(self, playbook: t.Any) -> None:
         """Start the keeper, before there is any thread or worker."""
         del playbook
-        self._story, self._ending = Story(), False
-        self._link = keeper_link.KeeperLink(self._told)
+        self._report, self._ending = LeaseReport(), False
+        self._link = keeper_link.KeeperLink(self._receive)
         self._link.renew = self.get_option("renew")
         keeper_link.activate(self._link)
         # After Ctrl-C ansible-playbook calls no callback.
@@ -145,10 +145,10 @@ class CallbackModule(CallbackBase):
         keeper_link.activate(None)
         self._link.end(self._end_seconds())
         self._link = None
-        if self._story.problems():
-            self._show(self._story.summary(), C.COLOR_ERROR, problem=True)
+        if self._report.problems():
+            self._show(self._report.summary(), C.COLOR_ERROR, problem=True)
         else:
-            self._show(self._story.summary(), C.COLOR_OK, problem=False)
+            self._show(self._report.summary(), C.COLOR_OK, problem=False)
 
     def _end_seconds(self) -> float:
         wanted = float(self.get_option("end_timeout"))
@@ -158,10 +158,10 @@ class CallbackModule(CallbackBase):
             self._display.warning(f"lease_keeper: {allowed}; {wanted:g} counts as {taken:g}.")
         return taken
 
-    def _told(self, message: dict[str, t.Any] | None) -> None:
+    def _receive(self, message: dict[str, t.Any] | None) -> None:
         if message is None and self._ending:
             return
-        line = self._story.broken_off() if message is None else self._story.heard(message)
+        line = self._report.interrupted() if message is None else self._report.add(message)
         if line is not None:
             self._show([line], C.COLOR_WARN, problem=True)
 

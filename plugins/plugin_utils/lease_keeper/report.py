@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of the leases of a play, in words: a line for each event that matters, and a summary."""
+"""The report about the leases of a play: a line for each event that matters, and a summary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typing as t
 from ...module_utils.lifecycle.lease.protocol import Message
 
 
-class Story:
+class LeaseReport:
     """Collects the events of a keeper. Any thread may use it."""
 
     def __init__(self) -> None:
@@ -24,8 +24,8 @@ class Story:
         self._lost: set[str] = set()
         self._renewals: int | None = None
 
-    def heard(self, message: Message) -> str | None:
-        """The line for an event, or None when nobody needs to see one."""
+    def add(self, message: Message) -> str | None:
+        """Record an event; the line to show for it, or None."""
         with self._lock:
             if message["event"] == "ending":
                 self._renewals = message["renewals"]
@@ -35,7 +35,7 @@ class Story:
             uid = lease["uid"]
             if message["event"] == "held":
                 self._held[uid] = lease
-                # A workspace is opened anew under the uid that it had.
+                # A workspace is opened again under the same uid.
                 self._forgotten.discard(uid)
                 self._lost.discard(uid)
                 if message["marked"]:
@@ -54,7 +54,7 @@ class Story:
                 self._lost.add(uid)
             return _line(message)
 
-    def broken_off(self) -> str | None:
+    def interrupted(self) -> str | None:
         """The line for a keeper that ended before the play did, or None when it held nothing."""
         with self._lock:
             left = [self._held[uid] for uid in self._open()]
@@ -63,7 +63,7 @@ class Story:
         return f"the keeper's process has ended. Not renewed and not released any more: {_until(left)}."
 
     def summary(self) -> list[str]:
-        """What to say at the end; nothing when nothing was held."""
+        """The lines to show at the end; none when nothing was held."""
         with self._lock:
             if not self._held:
                 return []
@@ -72,7 +72,7 @@ class Story:
             if self._lost:
                 lines.append(f"lost: {_names(self._held[uid] for uid in self._lost)}")
             if stays:
-                lines.append(f"not released, as nobody asked for it: {_until(stays)}")
+                lines.append(f"not released, as release_on_end is off: {_until(stays)}")
             lines += [f"suspended without a flush: {message}" for message in self._unflushed.values()]
             lines += [self._failed(uid) for uid in self._open() if uid in self._marked]
             return lines
@@ -90,19 +90,24 @@ class Story:
         renewals = "" if self._renewals is None else f", {_counted(self._renewals, 'renewal')}"
         workspaces = {uid for uid, lease in self._held.items() if _is_workspace(lease)}
         kinds = [("sandbox", "released", self._held.keys() - workspaces), ("workspace", "suspended", workspaces)]
-        held = " and ".join(_counted(len(uids), noun) for noun, _word, uids in kinds if uids)
-        over = " and ".join(f"{len(uids & self._released)} {word}" for _noun, word, uids in kinds if uids)
-        return f"{held} held{renewals}, {over} at the end"
+        held = " and ".join(_counted(len(uids), noun) for noun, _verb, uids in kinds if uids)
+        ends = []
+        for _noun, verb, uids in kinds:
+            by_play = len(uids & self._forgotten - self._released)
+            by_whom = "suspended or deleted by the play" if verb == "suspended" else "released by the play"
+            ends += [f"{by_play} {by_whom}"] if by_play else []
+            ends += [f"{len(uids & self._released)} {verb} at the end"] if uids - self._forgotten else []
+        return f"{held} held{renewals}, {' and '.join(ends)}"
 
     def _failed(self, uid: str) -> str:
-        why = self._unreleased.get(uid, "there was no answer in time, and it is tried for another minute")
+        why = self._unreleased.get(uid, "no response in time; it is tried for another minute")
         return f"NOT released: {_until([self._held[uid]])}: {why}"
 
 
 def _line(message: Message) -> str | None:
     lease = message["lease"]
     if message["event"] == "failed":
-        return f"{message['message']} The lease of {_until([lease])}; it is tried again."
+        return f"{message['message']} The lease of {_until([lease])} is tried again."
     if message["event"] == "recovered":
         return f"{_names([lease])} is renewed again, after {_counted(message['failures'], 'failed attempt')}"
     if message["event"] == "lost":
@@ -125,8 +130,8 @@ def _until(leases: t.Iterable[Message]) -> str:
 
 def _end(lease: Message) -> str:
     if _is_workspace(lease):
-        return f"its pod stops by itself at {lease['expires_at']}" if lease["expires_at"] else "it runs on"
-    return f"ends by itself at {lease['expires_at'] or 'no time'}"
+        return f"its pod stops at {lease['expires_at']}" if lease["expires_at"] else "it runs on"
+    return f"expires at {lease['expires_at']}" if lease["expires_at"] else "does not expire"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -64,10 +64,10 @@ def test_play_gives_back_what_is_marked_when_it_fails_and_the_rest_stays(whole: 
 
 def test_end_of_the_play_says_what_became_of_all(whole: Over) -> None:
     lines = [line for line in whole.errors.splitlines() if line.startswith("lease_keeper:")]
-    assert lines[0] == "lease_keeper: 4 sandboxes held, 0 renewals, 1 released at the end"
+    assert lines[0] == "lease_keeper: 4 sandboxes held, 0 renewals, 1 released by the play and 1 released at the end"
     (stay,) = lines[1:]
-    assert stay.startswith("lease_keeper: not released, as nobody asked for it: SandboxClaim team-a/old (ends by")
-    assert "SandboxClaim team-a/plain (ends by" in stay
+    assert stay.startswith("lease_keeper: not released, as release_on_end is off: SandboxClaim team-a/old (expires")
+    assert "SandboxClaim team-a/plain (expires" in stay
 
 
 def test_sandbox_that_stood_there_before_is_said_to_stay(whole: Over) -> None:
@@ -140,7 +140,7 @@ def test_end_that_cannot_release_is_short_names_what_is_left_and_goes_on_without
         cluster.plan.add(status(503), DELETE, times=math.inf)
         environ = {"NAMZU_LEASE_KEEPER_END_TIMEOUT": "0.5", "NAMZU_LEASE_KEEPER_REPORT": "problems"}
         over = ran(tmp_path, cluster, [acquire(cluster, "a", release_on_end=True)], environ)
-        assert "NOT released: SandboxClaim team-a/a (ends by itself at 20" in over.errors
+        assert "NOT released: SandboxClaim team-a/a (expires at 20" in over.errors
         assert over.claims == ["a"]
         cluster.plan.clear()
         until(lambda: cluster.claims() == [], 10.0)

@@ -86,8 +86,11 @@ def test_end_of_a_play_says_what_became_of_its_workspaces(tmp_path: pathlib.Path
     over = ran(tmp_path, cluster, tasks, {})
     lines = [line for line in over.errors.splitlines() if line.startswith("lease_keeper:")]
     assert over.code == 0, over.output
-    assert lines[0] == "lease_keeper: 4 workspaces held, 0 renewals, 1 suspended at the end"
+    assert (
+        lines[0]
+        == "lease_keeper: 4 workspaces held, 0 renewals, 2 suspended or deleted by the play and 1 suspended at the end"
+    )
     (stays,) = lines[1:]
-    assert "not released, as nobody asked for it: Workspace team-a/a/kept (its pod stops by itself at 20" in stays
+    assert "not released, as release_on_end is off: Workspace team-a/a/kept (its pod stops at 20" in stays
     assert mode(cluster, "a/marked") == "Suspended"
     assert mode(cluster, "a/kept") == "Running"
