@@ -10,12 +10,13 @@ import threading
 import typing as t
 
 from ..cluster.client import Client
-from ..cluster.resources import CLAIM, SANDBOX, ObjectRef
+from ..cluster.resources import CLAIM, SANDBOX
 from ..cluster.shared_watch import SharedWatch
 from ..cluster.transport.pools import POOL_SIZE
-from ..deadline import Deadline
+from ..deadline import Cancellation, Deadline
 from ..errors import InputError, SandboxError
 from .acquire.acquire import Acquire
+from .acquire.cancelled import cancelled, cancelled_or
 from .acquire.request import Acquired, AcquireRequest
 from .acquire.sources import paths_for
 from .acquire.unique_name import names_in_use
@@ -29,11 +30,6 @@ MAXIMUM_COUNT = 1000
 
 #: The most that wait for the controller at the same time: each is a thread, which costs little while it waits.
 WAITING = 256
-
-#: How an acquire fails whose deadline was cancelled: nothing that it waits for, and no request, has any time left.
-_CALLED_OFF = frozenset(
-    {"cancelled", "not-ready", "api-timeout", "api-unreachable", "agent-timeout", "agent-unreachable"}
-)
 
 OnFailure = t.Literal["release_all", "keep"]
 
@@ -66,7 +62,12 @@ class PartialAcquireError(SandboxError):
 
 
 def acquire_many(
-    client: Client, request: AcquireRequest, count: int, on_failure: OnFailure = "release_all"
+    client: Client,
+    request: AcquireRequest,
+    count: int,
+    on_failure: OnFailure = "release_all",
+    *,
+    cancellation: Cancellation | None = None,
 ) -> list[Acquired]:
     """Acquire ``count`` sandboxes at once, all within one ``ready_timeout``.
 
@@ -77,6 +78,8 @@ def acquire_many(
         count: how many, 1 to 1000.
         on_failure: ``release_all`` gives everything back that this call made as soon as one has failed; ``keep``
             goes on and keeps what could be had.
+        cancellation: ends the whole when it is cancelled, by any thread; ``on_failure`` says what becomes of those that
+            were acquired by then.
 
     Returns:
         The sandboxes in order.
@@ -87,19 +90,26 @@ def acquire_many(
     """
     check_choice("on_failure", on_failure, t.get_args(OnFailure))
     requests = numbered(request, count)
+    # A cancellation of its own, as one that fails ends the others, and not what else the caller may cancel.
     deadline = Deadline(request.ready_timeout, client.clock)
-    paths = until_template(request, deadline, lambda: paths_for(client, requests, deadline))
-    taken = {} if request.name is None else names_in_use(client, paths[0].ref, deadline)
+    outer = cancellation or Cancellation()
+    with outer.cutting(deadline.cancel):
+        try:
+            paths = until_template(request, deadline, lambda: paths_for(client, requests, deadline))
+            taken = {} if request.name is None else names_in_use(client, paths[0].ref, deadline)
+        except SandboxError as error:
+            raise cancelled_or(error, deadline, None, "The acquire was cancelled by its caller") from error
     with (
         Verification(client, request, deadline) as verification,
         SharedWatch(client, paths[0].ref.kind, request.namespace, deadline) as watch,
+        outer.cutting(lambda: _cancel(deadline, watch)),
     ):
         turn = _Turn(deadline)
         acquires = [
             Acquire(client, one, path, deadline, verification, watch, turn, taken)
             for one, path in zip(requests, paths, strict=True)
         ]
-        outcomes, first_failure = _run(client, request, acquires, deadline, watch, on_failure)
+        outcomes, first_failure = _run(client, request, acquires, deadline, watch, on_failure, outer)
     if first_failure is not None:
         raise _partial(outcomes, first_failure)
     return [outcome.acquired for outcome in outcomes if outcome.acquired is not None]
@@ -116,7 +126,7 @@ class _Turn:
         self._free.acquire()
         if self._deadline.cancelled:
             self._free.release()
-            raise SandboxError("It was cancelled.", reason="cancelled", retryable=True)
+            raise cancelled(None, "It was cancelled")
 
     def __exit__(self, *_: object) -> None:
         self._free.release()
@@ -143,6 +153,7 @@ def _run(
     deadline: Deadline,
     watch: SharedWatch,
     on_failure: OnFailure,
+    outer: Cancellation,
 ) -> tuple[list[Outcome], SandboxError | None]:
     """The outcomes in order, and the error of the first that failed, from which those of others may have followed."""
     first_failure: SandboxError | None = None
@@ -150,7 +161,7 @@ def _run(
         running: dict[concurrent.futures.Future[Outcome], Acquire] = {}
         try:
             for one in acquires:
-                running[threads.submit(_outcome, one)] = one
+                running[threads.submit(_outcome, one, outer)] = one
             for finished in concurrent.futures.as_completed(running):
                 error = None if finished.cancelled() else finished.result().error
                 first_failure = first_failure or error
@@ -171,28 +182,29 @@ def _run(
     return ordered, first_failure
 
 
-def _outcome(one: Acquire) -> Outcome:
+def _outcome(one: Acquire, outer: Cancellation) -> Outcome:
     try:
         return Outcome(one.path.ref.name, acquired=until_template(one.request, one.deadline, one.run))
     except SandboxError as error:
-        # When the time is up it is up for all, whoever notices first.
-        in_time = one.deadline.elapsed() < one.deadline.seconds
-        if one.deadline.cancelled and in_time and error.reason in _CALLED_OFF and error.leftover is None:
-            error = _cancelled(one.path.ref, "it was cancelled, because another one failed")
-        return Outcome(one.path.ref.name, error=error)
+        why = "it was cancelled by its caller" if outer.cancelled else "it was cancelled, because another one failed"
+        return Outcome(one.path.ref.name, error=cancelled_or(error, one.deadline, one.path.ref, why))
 
 
 def _cancel_all(
     running: t.Iterable[concurrent.futures.Future[Outcome]], deadline: Deadline, watch: SharedWatch
 ) -> None:
-    deadline.cancel()
-    watch.wake()
+    _cancel(deadline, watch)
     for future in running:
         future.cancel()
 
 
+def _cancel(deadline: Deadline, watch: SharedWatch) -> None:
+    deadline.cancel()
+    watch.wake()
+
+
 def _not_begun(one: Acquire) -> Outcome:
-    return Outcome(one.path.ref.name, error=_cancelled(one.path.ref, "it was not begun, because another one failed"))
+    return Outcome(one.path.ref.name, error=cancelled(one.path.ref, "it was not begun, because another one failed"))
 
 
 def _give_back(client: Client, request: AcquireRequest, outcomes: list[Outcome]) -> list[Outcome]:
@@ -206,17 +218,13 @@ def _give_back(client: Client, request: AcquireRequest, outcomes: list[Outcome])
             given_back.append(one)
         elif not one.acquired.created:
             why = "it stood there before and stays, and another one failed"
-            given_back.append(Outcome(one.name, error=_cancelled(ref, why)))
+            given_back.append(Outcome(one.name, error=cancelled(ref, why)))
         elif one.name in failures:
             failures[one.name].leftover = str(ref)
             given_back.append(Outcome(one.name, error=failures[one.name]))
         else:
-            given_back.append(Outcome(one.name, error=_cancelled(ref, "it was given back, as another one failed")))
+            given_back.append(Outcome(one.name, error=cancelled(ref, "it was given back, as another one failed")))
     return given_back
-
-
-def _cancelled(ref: ObjectRef, why: str) -> SandboxError:
-    return SandboxError(f"{ref}: {why}.", reason="cancelled", retryable=True, object=str(ref))
 
 
 def _partial(outcomes: list[Outcome], first: SandboxError) -> PartialAcquireError:

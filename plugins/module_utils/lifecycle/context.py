@@ -10,7 +10,7 @@ import datetime
 import typing as t
 
 from ..cluster.client import Client
-from ..deadline import CLEANUP_SECONDS, Deadline
+from ..deadline import CLEANUP_SECONDS, Cancellation, Deadline
 from ..errors import SandboxError
 from ..guest.agent import Agent
 from .acquire.acquire import acquire
@@ -50,7 +50,13 @@ class Held:
 
 
 @contextlib.contextmanager
-def held(client: Client, request: AcquireRequest, keeper: Keeper | None = None) -> t.Iterator[Held]:
+def held(
+    client: Client,
+    request: AcquireRequest,
+    keeper: Keeper | None = None,
+    *,
+    cancellation: Cancellation | None = None,
+) -> t.Iterator[Held]:
     """Acquire a sandbox, renew its lease while the block runs, and release it at the end, however that ends.
 
     The release has a clock of its own. A sandbox that stood there already under the requested name is whoever's made
@@ -59,6 +65,7 @@ def held(client: Client, request: AcquireRequest, keeper: Keeper | None = None) 
     Args:
         client, request: as for ``acquire``.
         keeper: renews the lease, beside others; None for one of its own, and a thread more.
+        cancellation: ends the acquire, as for ``acquire``; the block ends itself.
 
     Yields:
         The sandbox and its agent.
@@ -66,7 +73,7 @@ def held(client: Client, request: AcquireRequest, keeper: Keeper | None = None) 
     Raises:
         As ``acquire``; and what kept the sandbox from being released, with its ``leftover``, if the block had no error.
     """
-    acquired = acquire(client, request)
+    acquired = acquire(client, request, cancellation=cancellation)
     subject = f"sandbox {acquired.namespace}/{acquired.name}"
     lease = lease_of(acquired, request.ttl, direct_sandbox=request.template is not None)
     try:

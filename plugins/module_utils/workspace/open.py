@@ -11,9 +11,10 @@ import uuid
 from ..cluster.client import Client
 from ..cluster.resources import TEMPLATE, Body, annotation
 from ..cluster.retry import retry, wait_or_raise
-from ..deadline import CLEANUP_SECONDS, Backoff, Deadline, poll
+from ..deadline import CLEANUP_SECONDS, Backoff, Cancellation, Deadline, poll
 from ..errors import ApiUnreachableError, ConflictError, GoneError, NotServedError, SandboxError, UnavailableError
 from ..lifecycle.acquire import direct
+from ..lifecycle.acquire.cancelled import cancelled_or
 from ..lifecycle.acquire.create import LATE_POST_SECONDS
 from ..lifecycle.acquire.unique_name import check_name_unused
 from ..lifecycle.errors import AcquireError, ClaimMismatchError
@@ -44,7 +45,9 @@ from .start import Proof, WorkspaceStart
 from .suspend import not_found, standing, suspend_workspace, to_suspended, to_template
 
 
-def open_workspace(client: Client, request: WorkspaceRequest, *, uid: str | None = None) -> Opened:
+def open_workspace(
+    client: Client, request: WorkspaceRequest, *, uid: str | None = None, cancellation: Cancellation | None = None
+) -> Opened:
     """Have a workspace run: make it, take it as it runs, or start its pod on its disk; the result says which.
 
     Boundary and privileges are proven every time. When what this call has started is refused, or does not become ready,
@@ -54,6 +57,7 @@ def open_workspace(client: Client, request: WorkspaceRequest, *, uid: str | None
         client: who asks; its token needs the rules of role ``claimant`` with ``claimant_workspaces``.
         request: which, and what it must be.
         uid: only the Sandbox of this uid; nothing is made then.
+        cancellation: ends the call when it is cancelled, by any thread; what it has started is suspended first.
 
     Returns:
         The workspace, bound to a live pod and proven.
@@ -68,20 +72,26 @@ def open_workspace(client: Client, request: WorkspaceRequest, *, uid: str | None
         WorkspaceSuspendTimeoutError, NotSettledError: the restart for a refresh or a recovery did not get that far.
         AcquireError, BoundaryError, PrivilegeError, PolicyError, GuestError, ApiError: as ``acquire``.
     """
-    return Opening(client, request, uid).run()
+    return Opening(client, request, uid, cancellation).run()
 
 
 class Opening:
     """One call of ``open_workspace``, step by step.
 
     Args:
-        client, request, uid: as for ``open_workspace``.
+        client, request, uid, cancellation: as for ``open_workspace``.
     """
 
-    def __init__(self, client: Client, request: WorkspaceRequest, uid: str | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        request: WorkspaceRequest,
+        uid: str | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> None:
         self.client = client
         self.request = request
-        self.deadline = Deadline(request.ready_timeout, client.clock)
+        self.deadline = Deadline(request.ready_timeout, client.clock, cancellation=cancellation)
         self.fence = Fence(client, request.ref, request.holder_epoch, uid)
         self.template: direct.Template | None = None
         self.origin: Origin = "adopted"
@@ -95,6 +105,12 @@ class Opening:
 
     def run(self) -> Opened:
         """The whole of it."""
+        try:
+            return self._run()
+        except SandboxError as error:
+            raise cancelled_or(error, self.deadline, self.request.ref, "it was cancelled by its caller") from error
+
+    def _run(self) -> Opened:
         body = self.find()
         asked = self.request.acquire(self._pod_source(body).name, self.request.ref)
         with Verification(self.client, asked, self.deadline) as verification:

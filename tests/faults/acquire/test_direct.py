@@ -325,3 +325,20 @@ def test_workspace_that_sleeps_is_to_be_woken(templated: FakeCluster, client: Cl
     with pytest.raises(AcquireError) as caught:
         located(client, templated)
     assert "namzu.sandbox.workspace with state: running" in str(caught.value.next_step)
+
+
+@pytest.mark.parametrize("fault", [status(503), Fault(How.CUT_BEFORE)], ids=str)
+@pytest.mark.parametrize("reason", ["image-pull", "api-unreachable"])
+def test_message_of_the_pod_wins_over_api_failures_at_the_deadline(
+    templated: FakeCluster, client: Client, fault: Fault, reason: str
+) -> None:
+    """The watch fails until the deadline has passed, and the pod has shown long before why it does not start."""
+    templated.controller.ready = None
+    if reason == "image-pull":
+        waiting = {"reason": "ImagePullBackOff", "message": "back-off"}
+        pod_status = {"containerStatuses": [{"name": "agent", "image": "nowhere/x", "state": {"waiting": waiting}}]}
+        templated.store.create("pods", NAMESPACE, {"metadata": {"name": NAME}, "status": pod_status})
+    templated.plan.add(fault, WATCH, times=math.inf)
+    error = failure_of(client, templated, name=NAME, ready_timeout=2.0)
+    assert (error.reason, error.retryable) == (reason, reason == "api-unreachable")
+    assert sandboxes(templated) == []

@@ -11,17 +11,18 @@ from ...cluster.client import Client
 from ...cluster.resources import EGRESS_LABEL, Body, ObjectRef
 from ...cluster.shared_watch import SharedWatch
 from ...cluster.watch import follow
-from ...deadline import Deadline
-from ...errors import SandboxError
+from ...deadline import Cancellation, Deadline
+from ...errors import ApiUnreachableError, SandboxError, UnavailableError
 from ...guest.agent import Agent
 from ...guest.errors import GuestTimeoutError, GuestUnreachableError
 from ...guest.privileges import Privileges, probe_privileges
 from ..errors import AcquireError
 from ..observed.agent_address import Bound, agent_address, reach
-from ..observed.diagnosis import add_ending, explain, not_ready
+from ..observed.diagnosis import add_ending, explain, explained_by_pod, not_ready
 from ..observed.pod import bind_pod
 from ..verification.network_probe import places_near, probe_network
 from ..verification.verify import Verification
+from .cancelled import cancelled_or
 from .create import OwnedObject
 from .egress_label import own_policy
 from .request import Acquired, AcquireRequest, Verdict
@@ -37,7 +38,7 @@ PROBE_SECONDS = 15.0
 _SILENT = (GuestUnreachableError, GuestTimeoutError)
 
 
-def acquire(client: Client, request: AcquireRequest) -> Acquired:
+def acquire(client: Client, request: AcquireRequest, *, cancellation: Cancellation | None = None) -> Acquired:
     """Take a sandbox out of a warm pool, or make one from a template, and prove that it is without privileges.
 
     With a name that a matching sandbox already has, that one is bound and probed anew, and ``created`` is False. Any
@@ -46,6 +47,7 @@ def acquire(client: Client, request: AcquireRequest) -> Acquired:
     Args:
         client: who asks; its token needs the rules of role ``claimant``.
         request: from where, under which name, for how long.
+        cancellation: ends the acquire when it is cancelled, by any thread; what was created is deleted first.
 
     Returns:
         The sandbox, bound to a live pod and probed.
@@ -59,14 +61,18 @@ def acquire(client: Client, request: AcquireRequest) -> Acquired:
         PolicyError: a policy that selects the pod is malformed.
         GuestError: no agent, or none that answers, behind the port.
         ApiError: an answer of the API server that is none of the acquire reasons.
+        SandboxError: with reason ``cancelled``.
     """
-    deadline = Deadline(request.ready_timeout, client.clock)
-    with Verification(client, request, deadline) as verification:
-        return until_template(
-            request,
-            deadline,
-            lambda: Acquire(client, request, path_for(client, request, deadline), deadline, verification).run(),
-        )
+    deadline = Deadline(request.ready_timeout, client.clock, cancellation=cancellation)
+    try:
+        with Verification(client, request, deadline) as verification:
+            return until_template(
+                request,
+                deadline,
+                lambda: Acquire(client, request, path_for(client, request, deadline), deadline, verification).run(),
+            )
+    except SandboxError as error:
+        raise cancelled_or(error, deadline, None, "The acquire was cancelled by its caller") from error
 
 
 class Acquire:
@@ -157,12 +163,16 @@ class Acquire:
 
     def _wait_until_bound(self, body: Body) -> tuple[Body, str]:
         latest = body
-        for latest in self._states(body):
-            with self._endings_said(self.path.named(latest)):
-                self.path.refuse_decided(latest)
-            sandbox = self.path.bound(latest)
-            if sandbox is not None:
-                return latest, sandbox
+        try:
+            for latest in self._states(body):
+                with self._endings_said(self.path.named(latest)):
+                    self.path.refuse_decided(latest)
+                sandbox = self.path.bound(latest)
+                if sandbox is not None:
+                    return latest, sandbox
+        except (ApiUnreachableError, UnavailableError) as error:
+            pod = explained_by_pod(self.client, self.path.ref, latest, self.deadline, self.path.named(latest))
+            raise pod or error from error
         raise not_ready(self.client, self.path.ref, latest, self.deadline, self.path.named(latest))
 
     def _expect_states(self) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 from ...cluster.client import Client
@@ -120,6 +121,28 @@ def _ending(container: Body) -> str:
         + (f" ({why})" if why else "")
         + (f", restarted {restarts} times" if restarts else "")
     )
+
+
+def explained_by_pod(
+    client: Client, ref: ObjectRef, body: Body, deadline: Deadline, sandbox: str | None = None
+) -> AcquireError | None:
+    """The error of a claim or Sandbox whose pod explains why it is not ready, for a wait that API failures ended.
+
+    Args:
+        body: the claim or Sandbox as it was seen last; it is read again, since those failures hid what came after.
+        deadline, sandbox: as for ``not_ready``.
+
+    Returns:
+        The same error as without API failures, or None when nothing but those is known.
+    """
+    limit = Deadline(DIAGNOSIS_SECONDS, client.clock, cancellation=deadline.cancellation)
+    with contextlib.suppress(SandboxError):
+        body = client.get(ref, limit)
+    named = sandbox or named_sandbox(body)
+    message = str(condition(body, "Ready").get("message") or "")
+    if any(quota in message for quota in _QUOTA_WORDS) or _ask_pod(client, ref.namespace, named, deadline.cancellation):
+        return not_ready(client, ref, body, deadline, named)
+    return None
 
 
 def add_ending(error: SandboxError, client: Client, namespace: str, sandbox: str | None, deadline: Deadline) -> None:
