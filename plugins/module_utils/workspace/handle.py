@@ -107,7 +107,7 @@ class Workspace:
                 raise
             error.add_note(f"{self.ref} could not be suspended: {failure}")
 
-    def refuse_lost(self) -> None:
+    def raise_if_lost(self) -> None:
         """Do nothing while its ttl is put off, or while there is none.
 
         Raises:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import threading
 import time
@@ -16,6 +17,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources im
 from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.context import Held, held
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import ReplacedError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.keeper import Keeper
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.lease import Lease, LeaseLostError, lease_of
 
@@ -79,7 +81,7 @@ def test_sandbox_is_renewed_while_its_block_runs(
     body = changed(cluster, since, claim())
     assert before is not None
     assert body["spec"]["lifecycle"]["shutdownTime"] > before.strftime("%Y-%m-%dT%H:%M:%SZ")
-    sandbox.refuse_lost()
+    sandbox.raise_if_lost()
 
 
 def test_block_learns_that_its_sandbox_is_lost(
@@ -89,7 +91,7 @@ def test_block_learns_that_its_sandbox_is_lost(
     elapse(keeper, client, clock, 0.56 * TTL)
     listener.wait_for("lost")
     with pytest.raises(LeaseLostError) as caught:
-        sandbox.refuse_lost()
+        sandbox.raise_if_lost()
     assert caught.value.reason == "replaced"
 
 
@@ -205,3 +207,54 @@ def test_two_hundred_are_released_within_two_seconds(
         assert time.monotonic() - began < 2.0
     assert cluster.claims() == []
     assert len(listener.said) == 200
+
+
+def run_in(sandbox: Held) -> bytes:
+    return sandbox.agent.execute(["echo", "hi"], deadline=Deadline(SOON)).stdout
+
+
+def test_agent_of_a_lost_lease_calls_nobody(
+    cluster: FakeCluster, client: Client, clock: SkippingClock, keeper: Keeper, sandbox: Held, listener: Listener
+) -> None:
+    """Found: it went on in what was another one's sandbox by then."""
+    cluster.store.replace(claim(), {"spec": {}})
+    elapse(keeper, client, clock, 0.56 * TTL)
+    listener.wait_for("lost")
+    cluster.agent.asked.clear()
+    with pytest.raises(LeaseLostError) as caught:
+        run_in(sandbox)
+    assert (caught.value.reason, cluster.agent.asked) == ("replaced", [])
+
+
+def test_agent_calls_nobody_after_its_block(cluster: FakeCluster, client: Client, keeper: Keeper) -> None:
+    with held(client, cluster.request(name=NAME, ttl=TTL), keeper) as sandbox:
+        assert run_in(sandbox) == b"echo hi\n"
+    cluster.agent.asked.clear()
+    with pytest.raises(LeaseLostError) as caught:
+        run_in(sandbox)
+    assert (caught.value.reason, cluster.agent.asked) == ("gone", [])
+
+
+@pytest.fixture
+def nobody() -> str:
+    """An address on which no agent listens."""
+    return "127.0.0.2"
+
+
+def test_agent_follows_the_address_of_its_pod(
+    cluster: FakeCluster, client: Client, keeper: Keeper, nobody: str
+) -> None:
+    with held(client, cluster.request(agent_address="pod_ip"), keeper) as sandbox:
+        sandbox.agent.address = dataclasses.replace(sandbox.agent.address, host=nobody)
+        assert run_in(sandbox) == b"echo hi\n"
+        assert sandbox.agent.address.host == "127.0.0.1"
+
+
+def test_agent_does_not_follow_another_pod(cluster: FakeCluster, client: Client, keeper: Keeper, nobody: str) -> None:
+    with held(client, cluster.request(agent_address="pod_ip"), keeper) as sandbox:
+        cluster.store.renew(Key("pods", NAMESPACE, sandbox.acquired.pod), "another")
+        sandbox.agent.address = dataclasses.replace(sandbox.agent.address, host=nobody)
+        cluster.agent.asked.clear()
+        with pytest.raises(ReplacedError):
+            run_in(sandbox)
+        assert cluster.agent.asked == []

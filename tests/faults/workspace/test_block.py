@@ -86,7 +86,7 @@ def test_workspace_that_ran_before_runs_on(cluster: FakeCluster, client: Client)
 def test_workspace_without_a_ttl_needs_no_thread_and_sleeps_too(cluster: FakeCluster, client: Client) -> None:
     with Workspace.open(client, request(cluster)) as workspace:
         assert workspace.kept is None
-        workspace.refuse_lost()
+        workspace.raise_if_lost()
     assert mode(cluster) == "Suspended"
 
 
@@ -117,7 +117,7 @@ def test_ttl_is_put_off_while_the_block_runs_and_not_after_it(
         elapse(keeper, client, clock, 0.56 * TTL)
         assert cluster.store.wait_for_event(seen, SOON)
         assert sandbox(cluster)["spec"]["shutdownTime"] > before
-        workspace.refuse_lost()
+        workspace.raise_if_lost()
     assert [entry.lease.ref.name for entry in keeper.book.entries()] == ["another"]
 
 
@@ -130,7 +130,7 @@ def test_block_learns_that_another_holder_has_the_workspace_and_leaves_it_alone(
             elapse(keeper, client, clock, 0.56 * TTL)
             listener.wait_for("lost")
             with pytest.raises(LeaseLostError) as lost:
-                workspace.refuse_lost()
+                workspace.raise_if_lost()
             assert lost.value.reason == "overtaken"
 
     with pytest.raises(WorkspacePreconditionError):
@@ -152,6 +152,6 @@ def test_lease_of_a_workspace_that_sleeps_and_wakes_in_the_block_is_the_new_one(
         workspace.resume()
         assert workspace.kept is not None
         assert workspace.kept.lease.expires_at == workspace.opened.expires_at
-        workspace.refuse_lost()
+        workspace.raise_if_lost()
         suspend(cluster, client)
     assert Request("delete", "sandboxes") not in cluster.plan.received()

@@ -250,7 +250,7 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
     failure: OSError | None = None
     for wait in (*CONNECT_WAITS, None):
         try:
-            return Connection(_dial(peer, operation, deadline), peer, operation, deadline)
+            return Connection(dial(peer, operation, deadline), peer, operation, deadline)
         except OSError as error:
             failure = error
         if deadline.expired:
@@ -269,7 +269,7 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
     ) from None
 
 
-def _dial(peer: Peer, operation: str, deadline: Deadline) -> socket.socket:
+def dial(peer: Peer, operation: str, deadline: Deadline) -> socket.socket:
     """One try over every address of the host, each with its share of the time that is left."""
     if peer.dial is not None:
         return peer.dial(deadline)

@@ -183,7 +183,7 @@ class Book:
             entry.busy = False
             now = self._clock.monotonic()
             over = entry.ends is not None and now >= entry.ends
-            wait = entry.timing.next_attempt(entry.failures)
+            wait = entry.timing.next_attempt(entry.failures, self._chance())
             # The last look is at the end: whether it is over is known then.
             entry.due = now + wait if entry.ends is None else min(now + wait, max(now, entry.ends))
         if over:

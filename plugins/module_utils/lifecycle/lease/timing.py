@@ -9,6 +9,10 @@ import dataclasses
 #: Of the interval, either way: so that sandboxes that were acquired together are not renewed together for ever.
 JITTER = 0.1
 
+#: The part of the wait after a failure that jitter may take away: a server that comes back is not asked for all leases
+#: in the same moment.
+RETRY_JITTER = 0.5
+
 #: Seconds that one renewal may take at most; a quarter of a long interval would be minutes of silence.
 LONGEST_REQUEST = 30.0
 
@@ -50,7 +54,13 @@ class LeaseTiming:
         rest = self.ttl if left is None else min(self.ttl, max(0.0, left))
         return rest / 2 * (1 - JITTER + 2 * JITTER * random)
 
-    def next_attempt(self, failures: int) -> float:
-        """Seconds to wait after the last of so many failures in a row (1 or more)."""
+    def next_attempt(self, failures: int, random: float) -> float:
+        """Seconds to wait after a failure, with jitter that only shortens it.
+
+        Args:
+            failures: how many failed in a row (1 or more).
+            random: at least 0 and below 1.
+        """
         doubled: float = FIRST_WAIT * 2.0 ** min(failures - 1, 16)
-        return min(doubled, LONGEST_WAIT, self.ttl * LONGEST_WAIT_OF_TTL)
+        longest = min(doubled, LONGEST_WAIT, self.ttl * LONGEST_WAIT_OF_TTL)
+        return longest * (1 - RETRY_JITTER * random)

@@ -45,12 +45,24 @@ def test_one_renewal_may_take_a_quarter_of_the_interval_and_at_most_half_a_minut
     ],
 )
 def test_attempts_after_failures_back_off_up_to_a_twentieth_of_the_ttl(ttl: float, waits: list[float]) -> None:
-    assert [LeaseTiming(ttl).next_attempt(failures) for failures in range(1, 8)] == waits
+    assert [LeaseTiming(ttl).next_attempt(failures, 0.0) for failures in range(1, 8)] == waits
 
 
-@given(ttls, st.integers(1, 10_000))
-def test_no_number_of_failures_is_too_large(ttl: float, failures: int) -> None:
-    assert 0 < LeaseTiming(ttl).next_attempt(failures) <= 30.0
+@given(ttls, st.integers(1, 10_000), chances)
+def test_no_number_of_failures_is_too_large(ttl: float, failures: int, chance: float) -> None:
+    assert 0 < LeaseTiming(ttl).next_attempt(failures, chance) <= 30.0
+
+
+@given(ttls, st.integers(1, 20), chances)
+def test_jitter_takes_at_most_half_of_a_wait(ttl: float, failures: int, chance: float) -> None:
+    longest = LeaseTiming(ttl).next_attempt(failures, 0.0)
+    assert longest / 2 <= LeaseTiming(ttl).next_attempt(failures, chance) <= longest
+
+
+def test_leases_whose_renewal_failed_together_are_not_tried_again_together() -> None:
+    chance = random.Random(20261201).random  # noqa: S311 - no secret
+    waits = {round(LeaseTiming(3600.0).next_attempt(6, chance()), 1) for _lease in range(100)}
+    assert len(waits) > 50
 
 
 def test_hundred_leases_of_one_moment_are_not_renewed_in_bursts() -> None:
