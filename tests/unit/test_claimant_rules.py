@@ -53,6 +53,28 @@ def test_role_grants_what_the_table_lists() -> None:
     ]
 
 
+def rows(rules: t.Iterable[Rule], *options: str) -> set[tuple[str, str, str]]:
+    named = " and ".join(f"`{option}`" for option in options)
+    return {(named, f"`{rule.kind.plural}`", ", ".join(rule.verbs)) for rule in rules}
+
+
+def test_tables_of_the_readme_are_the_rules() -> None:
+    page = (VARS.parents[1] / "README.md").read_text(encoding="utf-8")
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    base = {("", row[0], row[1]) for row in lines if len(row) == 3}
+    optional = {(row[0], row[1], row[2]) for row in lines if len(row) == 4}
+    assert base == rows(CLAIMANT)
+    _group, resource, verbs = PORT_FORWARD
+    assert optional == {
+        *rows(DIRECT, "claimant_direct"),
+        *rows(WORKSPACES, "claimant_workspaces"),
+        *rows(CILIUM, "claimant_cilium"),
+        *rows(EGRESS, "claimant_egress"),
+        *rows(EGRESS_CILIUM, "claimant_egress", "claimant_cilium"),
+        ("`claimant_port_forward`", f"`{resource}`", ", ".join(verbs)),
+    }
+
+
 @pytest.mark.parametrize(
     ("verb", "resource", "step"),
     [
