@@ -11,7 +11,7 @@ import typing as t
 
 from ..deadline import Deadline
 from ..errors import SandboxError
-from ..guest.sessions.console import refuse_no_terminal, run_on_console
+from ..guest.sessions.console import check_terminal, run_on_console
 from .guests import check_guest, find_guest
 from .options.specs import ACCESS, AGENT
 from .verb import Context, connect
@@ -51,7 +51,7 @@ def main(arguments: t.Sequence[str] | None = None) -> int:
 
 
 def _open(params: dict[str, t.Any], argv: list[str]) -> int:
-    refuse_no_terminal()
+    check_terminal()
     check_guest(params)
     term = {"TERM": os.environ["TERM"]} if os.environ.get("TERM") else None
     with connect(params, Context(check_mode=False, environ=os.environ)) as client:

@@ -12,7 +12,7 @@ from .execution.request import DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, END_SECONDS, I
 from .execution.running import RunningExecution
 from .execution.stream import Execution, OutputCallback
 from .protocol.call import Caller
-from .protocol.connection import Dial, Peer, no_agent
+from .protocol.connection import Dial, Peer, protocol_error
 from .protocol.heartbeat import DEFAULT_HEARTBEAT, check_heartbeat
 from .protocol.wire import MISSES, PROTOCOL
 
@@ -177,9 +177,9 @@ class Agent:
         }  # fmt: skip
         wrong = [name for name, kind in shape.items() if not isinstance(answer.get(name), kind)]
         if wrong:
-            raise no_agent(self.peer, "healthz", f"the answer lacks {', '.join(wrong)}")
+            raise protocol_error(self.peer, "healthz", f"the answer lacks {', '.join(wrong)}")
         if answer["protocol"] != PROTOCOL:
-            raise no_agent(self.peer, "healthz", f"it speaks protocol {answer['protocol']}; we speak {PROTOCOL}")
+            raise protocol_error(self.peer, "healthz", f"it speaks protocol {answer['protocol']}; we speak {PROTOCOL}")
         values = {name: answer[name] for name in shape}
         values["features"] = frozenset(str(feature) for feature in answer["features"])
         values["uptime"] = float(answer["uptime"])

@@ -78,10 +78,10 @@ class GuestRefusedError(GuestError):
     reason = "agent-refused"
 
     #: Kinds that describe a moment and not the request.
-    PASSING = frozenset({"busy", "exhausted", "quiescing", "stopping"})
+    TRANSIENT = frozenset({"busy", "exhausted", "quiescing", "stopping"})
 
     def __init__(self, message: str, *, kind: str, **common: t.Any) -> None:
-        common.setdefault("retryable", kind in self.PASSING)
+        common.setdefault("retryable", kind in self.TRANSIENT)
         super().__init__(message, **common)
         self.kind = kind
 

@@ -95,11 +95,11 @@ class Files:
         """
         body = {"path": path, "offset": offset, "length": length}
         with self._agent.caller.call("read-file", body, deadline, feature="read-file") as call:
-            said = call.part("file", length=int, end=bool)
+            fields = call.part("file", length=int, end=bool)
             data = call.connection.receive()
-            if len(data) != said["length"]:
-                raise call.protocol_error(f"it sent {len(data)} bytes instead of {said['length']}")
-            return FileRange(_info(call), offset, data, said["end"])
+            if len(data) != fields["length"]:
+                raise call.protocol_error(f"it sent {len(data)} bytes instead of {fields['length']}")
+            return FileRange(_info(call), offset, data, fields["end"])
 
     def fetch(self, path: str, sink: Sink, *, deadline: Deadline, offset: int = 0) -> FileInfo:
         """Read a file to its end, as it was in size when it was opened.
@@ -237,8 +237,8 @@ def _contents(call: Call) -> t.Iterator[bytes]:
 
 
 def _info(call: Call) -> FileInfo:
-    said = call.part("file", path=str, size=int, mode=int, mtime=(int, float))
-    return FileInfo(said["path"], said["size"], said["mode"], float(said["mtime"]))
+    fields = call.part("file", path=str, size=int, mode=int, mtime=(int, float))
+    return FileInfo(fields["path"], fields["size"], fields["mode"], float(fields["mtime"]))
 
 
 def _changed(call: Call, path: str) -> GuestRefusedError:

@@ -21,7 +21,7 @@ _CHUNK = 64 * 1024
 #: Seconds for one connection through the agent to be made.
 CONNECT_SECONDS = 15.0
 #: Connections that one local port carries at a time.
-LARGEST_CROWD = 64
+CONNECTION_LIMIT = 64
 #: Seconds that a connection may be silent: longer than any does, because the heartbeat finds out the dead.
 _UNBOUNDED = 10 * 365 * 86400.0
 
@@ -31,7 +31,7 @@ class TcpStream:
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._reader = StreamReader(on_event=self._hear)
+        self._reader = StreamReader(on_event=self._on_event)
         self._eof = False
 
     def __enter__(self) -> t.Self:
@@ -68,7 +68,7 @@ class TcpStream:
         """Send no more; what the other side still says can be received."""
         self._call.connection.write(END_OF_STREAM, deadline)
 
-    def _hear(self, event: dict[str, t.Any]) -> None:
+    def _on_event(self, event: dict[str, t.Any]) -> None:
         self._eof = self._eof or "eof" in event
 
 
@@ -109,7 +109,7 @@ class Forwarder:
         self._cancellation = Cancellation()
         #: The error of the last connection that could not be made, or was lost.
         self.failure: SandboxError | None = None
-        self._listener = socket.create_server((host, local_port), backlog=LARGEST_CROWD)
+        self._listener = socket.create_server((host, local_port), backlog=CONNECTION_LIMIT)
         self._address: tuple[str, int] = self._listener.getsockname()[:2]
         self._thread = threading.Thread(target=self._accept, name="namzu-forward", daemon=True)
         self._thread.start()
@@ -143,7 +143,7 @@ class Forwarder:
             except OSError:
                 return
             with self._lock:
-                if len(self._open) >= LARGEST_CROWD:
+                if len(self._open) >= CONNECTION_LIMIT:
                     near.close()
                     continue
                 self._open.add(near)

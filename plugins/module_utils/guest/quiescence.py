@@ -155,10 +155,11 @@ def flush(agent: Agent, *, deadline: Deadline) -> FlushReport:
     an agent without the feature ``flush``, and the errors of ``Agent``.
     """
     with agent.caller.call("flush", {}, deadline, feature="flush") as call:
-        said = call.part("flushed", path=str, scope=str, duration_ms=int)
-        return FlushReport(said["path"], said["scope"], said["duration_ms"] / 1000)
+        fields = call.part("flushed", path=str, scope=str, duration_ms=int)
+        return FlushReport(fields["path"], fields["scope"], fields["duration_ms"] / 1000)
 
 
 def _stopped(call: Call, found: t.Any) -> StoppedProcess:
-    said = call.checked("stopped", found, pid=int, name=str, signal=int)
-    return StoppedProcess(said["pid"], clean_text(said["name"], 40), said["signal"], said.get("id"), said.get("kind"))
+    fields = call.checked("stopped", found, pid=int, name=str, signal=int)
+    name = clean_text(fields["name"], 40)
+    return StoppedProcess(fields["pid"], name, fields["signal"], fields.get("id"), fields.get("kind"))

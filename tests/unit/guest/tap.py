@@ -36,7 +36,7 @@ class Tap:
         self.port = int(self._listener.getsockname()[1])
         self.connections = 0
         self.sent = b""
-        self.received = b""
+        self.received = bytearray()
 
     def __enter__(self) -> t.Self:
         self._thread(self._accept)

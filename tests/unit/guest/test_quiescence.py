@@ -128,9 +128,9 @@ def test_a_program_that_forks_without_end_is_stopped(own: RunningAgent) -> None:
 def test_what_cannot_be_stopped_is_named(tmp_path: pathlib.Path) -> None:
     patch = """
 import processes
-def others():
+def stoppable():
     return {4242: processes.Process(b"4242 (stuck (nfs)) D 1 4242 4242 0")}
-processes.others = others
+processes.stoppable = stoppable
 import quiesce
 quiesce.UNKILLABLE = 0.1
 quiesce.send_signal = lambda pid, number: True

@@ -11,7 +11,7 @@ from ...deadline import Deadline
 from ...errors import InputError
 from ...guest.errors import ExecutionDetachedError, GuestStoppedError
 from ...guest.execution.stream import Execution
-from ...guest.sessions.detached import LARGEST_KEPT_OUTPUT, Executions
+from ...guest.sessions.detached import LARGEST_RETAINED_OUTPUT, Executions
 from ..guests import Guest, check_guest, find_guest
 from ..options.commands import command_options, shown, timeout_of, words_of
 from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, SANDBOX_EXEC, Params
@@ -47,7 +47,7 @@ def run(params: Params, context: Context) -> Result:
 
 
 def _check(params: Params, attach: t.Mapping[str, t.Any] | None) -> None:
-    largest = LARGEST_KEPT_OUTPUT if params["detach"] else LARGEST_OUTPUT
+    largest = LARGEST_RETAINED_OUTPUT if params["detach"] else LARGEST_OUTPUT
     if not 0 <= params["max_output"] <= largest:
         raise InputError(f"max_output is {params['max_output']}; it must be between 0 and {largest} bytes.")
     if attach and attach["offset"] < 0:

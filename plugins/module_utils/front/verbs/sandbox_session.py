@@ -8,7 +8,7 @@ import typing as t
 
 from ...deadline import Deadline
 from ...errors import InputError
-from ...guest.sessions.services import check_session_name, end_session, running_session, standing_session, start_session
+from ...guest.sessions.services import check_session_name, end_session, find_session, running_session, start_session
 from ...guest.sessions.sessions import Session
 from ...lifecycle.durations import seconds
 from ..guests import Guest, check_guest, find_guest
@@ -44,7 +44,7 @@ def _starting(params: Params, check_mode: bool) -> t.Callable[[Guest], Result]:
         deadline = Deadline(ANSWER_SECONDS)
         session: Session | None
         if check_mode:
-            session = standing_session(guest.agent, argv, name=name, deadline=deadline, **options)
+            session = find_session(guest.agent, argv, name=name, deadline=deadline, **options)
             changed = session is None
         else:
             session, changed = start_session(guest.agent, argv, name=name, deadline=deadline, **options)

@@ -10,7 +10,7 @@ from ...deadline import Deadline
 from ...errors import InputError
 from ...text import clean_text
 from ..errors import GuestError, GuestProtocolError, GuestRefusedError, GuestUnauthorizedError, GuestUnsupportedError
-from .connection import Connection, Peer, connect, no_agent
+from .connection import Connection, Peer, connect, protocol_error
 from .heartbeat import DEFAULT_HEARTBEAT
 from .wire import FIRST_FRAME_LIMIT, FRAME_LIMIT, decode_json, encode, encode_json
 
@@ -81,7 +81,7 @@ class Caller(t.NamedTuple):
 
     def _echoed(self, operation: str, echo: t.Any, asked: float) -> float:
         if not isinstance(echo, (int, float)) or isinstance(echo, bool) or not 0 < echo <= asked * _LONGEST_ECHO:
-            raise no_agent(self.peer, operation, "the heartbeat in its answer is not the one that was asked for")
+            raise protocol_error(self.peer, operation, "the heartbeat in its answer is not the one that was asked for")
         return float(echo)
 
     def answer(self, operation: str, frame: bytes, feature: str | None = None) -> dict[str, t.Any]:
@@ -89,7 +89,7 @@ class Caller(t.NamedTuple):
         try:
             answer = decode_json(frame)
         except GuestProtocolError as error:
-            raise no_agent(self.peer, operation, error.message) from None
+            raise protocol_error(self.peer, operation, error.message) from None
         if "error" in answer:
             raise self.refused(operation, answer["error"], feature)
         return answer
@@ -97,9 +97,9 @@ class Caller(t.NamedTuple):
     def refused(self, operation: str, error: t.Any, feature: str | None = None) -> GuestError:
         """The error that an error answer means."""
         if not isinstance(error, dict) or not isinstance(error.get("kind"), str):
-            return no_agent(self.peer, operation, "an error answer has no kind")
+            return protocol_error(self.peer, operation, "an error answer has no kind")
         kind = clean_text(error["kind"], 40)
-        said = clean_text(error.get("message", ""), 500)
+        message = clean_text(error.get("message", ""), 500)
         if kind == "unauthorized":
             return GuestUnauthorizedError(
                 f"{operation} at {self.peer.name}: the agent does not accept our bind token.",
@@ -109,7 +109,7 @@ class Caller(t.NamedTuple):
         if kind == "unsupported":
             return unsupported(self.peer, operation, feature or operation)
         return GuestRefusedError(
-            f"{operation} at {self.peer.name}: refused as {kind}: {said.rstrip('.')}.",
+            f"{operation} at {self.peer.name}: refused as {kind}: {message.rstrip('.')}.",
             kind=kind,
             object=self.peer.name,
             next_step=_NEXT_STEPS.get(kind),
@@ -151,7 +151,7 @@ class Call:
 
     def protocol_error(self, what: str) -> GuestProtocolError:
         """The error for an answer that no agent gives."""
-        return no_agent(self.caller.peer, self.operation, what)
+        return protocol_error(self.caller.peer, self.operation, what)
 
     def event(self, data: bytes) -> dict[str, t.Any]:
         """An event's object; an error that is one is raised."""

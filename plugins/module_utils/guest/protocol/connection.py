@@ -19,7 +19,7 @@ import typing as t
 
 from ...deadline import Deadline
 from ..errors import GuestError, GuestProtocolError, GuestTimeoutError, GuestUnreachableError
-from .heartbeat import PULSE
+from .heartbeat import HEARTBEAT_SENDER
 from .wire import HEARTBEAT, MISSES, FrameDecoder, encode
 
 #: Waits between the tries to connect: an agent needs some tens of milliseconds from exec to listen.
@@ -44,7 +44,7 @@ _OUTGOING_MARK = 256 * 1024
 #: How Go, which the API server and the kubelet are written in, says that nobody listens: nothing was sent then.
 _REFUSED = "connection refused"
 
-_NOBODY = "Look whether the pod runs and its agent listens there, and whether an ingress policy admits us."
+_NO_LISTENER_STEP = "Look whether the pod runs and its agent listens there, and whether an ingress policy admits us."
 
 #: Makes a connected socket within a deadline.
 Dial = t.Callable[[Deadline], socket.socket]
@@ -82,7 +82,7 @@ class Connection:
         #: Guards what is outgoing: the heartbeat's thread, and whoever writes, may not be the one who receives.
         self._lock = threading.Lock()
         self._heartbeat = 0.0
-        self._heard = 0.0
+        self._last_received = 0.0
         sock.setblocking(False)
         self._cutting = deadline.cancellation.cutting(functools.partial(_shut, sock))
         self._cutting.__enter__()
@@ -98,7 +98,7 @@ class Connection:
     def close(self) -> None:
         """End the connection; the agent ends a command that is still running on it."""
         if self._heartbeat:
-            PULSE.remove(self)
+            HEARTBEAT_SENDER.remove(self)
         self._cutting.__exit__(None, None, None)
         self._selector.close()
         self._socket.close()
@@ -135,11 +135,11 @@ class Connection:
 
     def start_heartbeat(self, interval: float) -> None:
         """From now on both sides say every ``interval`` seconds that they are there; three misses end it."""
-        self._heard = self.deadline.clock.monotonic()
+        self._last_received = self.deadline.clock.monotonic()
         self._heartbeat = interval
-        PULSE.add(self, interval)
+        HEARTBEAT_SENDER.add(self, interval)
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         """Say that we are there, unless something else is on its way."""
         with self._lock:
             if not self._outgoing:
@@ -181,7 +181,7 @@ class Connection:
         remaining = deadline.remaining()
         patience = remaining
         if self._heartbeat:
-            silent = deadline.clock.monotonic() - self._heard
+            silent = deadline.clock.monotonic() - self._last_received
             patience = min(remaining, max(self._heartbeat * MISSES - silent, 0.0))
         if remaining > 0.0 and (self._selector.select(min(patience, LONGEST_WAIT)) or patience > LONGEST_WAIT):
             return
@@ -215,16 +215,16 @@ class Connection:
         except BlockingIOError:
             return
         except OSError as error:
-            raise self._lost(f"the connection broke ({words(error)})") from None
+            raise self._lost(f"the connection broke ({os_error_text(error)})") from None
         if not data:
             raise self._lost("the connection was closed")
         try:
             self._frames.extend(self._decoder.feed(data))
         except GuestProtocolError as error:
-            raise no_agent(self._peer, self._operation, error.message) from None
+            raise protocol_error(self._peer, self._operation, error.message) from None
         self._answered = self._answered or bool(self._frames)
         if self._heartbeat:
-            self._heard = self.deadline.clock.monotonic()
+            self._last_received = self.deadline.clock.monotonic()
 
     def _lost(self, what: str) -> GuestError:
         heard = self._answered or self._decoder.midway
@@ -233,7 +233,7 @@ class Connection:
         said = getattr(self._socket, "said", "")
         lost = f"{self._operation} at {self._peer.name}: {what} {when}" + (f" ({said})" if said else "")
         if _REFUSED in said and not heard:
-            return GuestUnreachableError(f"{lost}.", object=self._peer.name, next_step=_NOBODY)
+            return GuestUnreachableError(f"{lost}.", object=self._peer.name, next_step=_NO_LISTENER_STEP)
         return GuestUnreachableError(
             f"{lost}; the request may have been carried out.",
             sent=True,
@@ -257,7 +257,7 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
             break
         if wait is not None:
             deadline.sleep(wait)
-    next_step = _NOBODY
+    next_step = _NO_LISTENER_STEP
     if isinstance(failure, socket.gaierror):
         next_step = (
             "This machine does not know the names of the cluster's services: run where the cluster's DNS answers, or "
@@ -265,7 +265,9 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
             "port_forward (without one)."
         )
     raise GuestUnreachableError(
-        f"{operation} at {peer.name}: could not connect ({words(failure)}).", object=peer.name, next_step=next_step
+        f"{operation} at {peer.name}: could not connect ({os_error_text(failure)}).",
+        object=peer.name,
+        next_step=next_step,
     ) from None
 
 
@@ -340,7 +342,7 @@ def _addresses(peer: Peer, flags: int) -> list[tuple[int, t.Any]]:
     return [(info[0], info[4]) for info in infos]
 
 
-def words(error: OSError | None) -> str:
+def os_error_text(error: OSError | None) -> str:
     """An operating system error as its own words, without Python's decoration."""
     if error is None:
         return "no reason given"
@@ -375,7 +377,7 @@ def timed_out(peer: Peer, operation: str, stage: str, deadline: Deadline) -> Gue
     )
 
 
-def no_agent(peer: Peer, operation: str, what: str) -> GuestProtocolError:
+def protocol_error(peer: Peer, operation: str, what: str) -> GuestProtocolError:
     """The error for an answer that no agent of this protocol gives."""
     return GuestProtocolError(
         f"{operation} at {peer.name}: {what}.",

@@ -36,31 +36,31 @@ def check_heartbeat(option: str, interval: float) -> float:
     return interval
 
 
-class Beating(t.Protocol):
+class HeartbeatStream(t.Protocol):
     """A stream that can say that it is alive, without blocking."""
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         """Send a heartbeat, unless something else is on its way."""
 
 
-class Pulse:
-    """Calls ``beat`` of each stream at its interval."""
+class Heartbeat:
+    """Calls ``send_heartbeat`` of each stream at its interval."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._streams: dict[Beating, tuple[float, float]] = {}
+        self._streams: dict[HeartbeatStream, tuple[float, float]] = {}
         self._running = False
 
-    def add(self, stream: Beating, interval: float) -> None:
+    def add(self, stream: HeartbeatStream, interval: float) -> None:
         """Begin, ``interval`` seconds from now."""
         with self._changed:
             self._streams[stream] = (interval, time.monotonic() + interval)
             if not self._running:
                 self._running = True
-                threading.Thread(target=self._run, name="namzu-pulse", daemon=True).start()
+                threading.Thread(target=self._run, name="namzu-heartbeat", daemon=True).start()
             self._changed.notify()
 
-    def remove(self, stream: Beating) -> None:
+    def remove(self, stream: HeartbeatStream) -> None:
         """End; nothing is called any more once this returns."""
         with self._changed:
             self._streams.pop(stream, None)
@@ -72,17 +72,17 @@ class Pulse:
                 now = time.monotonic()
                 for stream, (interval, at) in list(self._streams.items()):
                     if at <= now:
-                        stream.beat()
+                        stream.send_heartbeat()
                         self._streams[stream] = (interval, now + interval)
                 self._changed.wait(min(at for _interval, at in self._streams.values()) - now)
             self._running = False
 
 
-PULSE = Pulse()
+HEARTBEAT_SENDER = Heartbeat()
 
 
 def _forget_parents_streams() -> None:
-    PULSE.__init__()  # type: ignore[misc]  # pylint: disable=unnecessary-dunder-call
+    HEARTBEAT_SENDER.__init__()  # type: ignore[misc]  # pylint: disable=unnecessary-dunder-call
 
 
 os.register_at_fork(after_in_child=_forget_parents_streams)

@@ -29,7 +29,7 @@ class Attachment:
 
     def __init__(self, call: Call, key: str, offset: int) -> None:
         self._call = call
-        self._reader = StreamReader(on_event=self._hear)
+        self._reader = StreamReader(on_event=self._on_event)
         self.id = key
         self.offset = offset
         self.lost = 0
@@ -93,7 +93,7 @@ class Attachment:
                 next_step="Read what the program said last; it may have ended.",
             )
 
-    def _hear(self, event: dict[str, t.Any]) -> None:
+    def _on_event(self, event: dict[str, t.Any]) -> None:
         if "refused" in event:
             raise self._call.caller.refused(self._call.operation, event["refused"])
         lost = event.get("lost")

@@ -51,31 +51,31 @@ def run_on_console(
     Returns how the program ended, without its output. Raises InputError when there is no terminal, and what
     ``open_terminal`` and ``Attachment.read`` raise.
     """
-    refuse_no_terminal(source, sink)
+    check_terminal(source, sink)
     rows, columns = _size(sink)
     with (
-        _bell() as (ear, ring),
+        _wakeup_pipe() as (wakeup_fd, wake),
         _handling(_ENDINGS, _leave),
-        _handling((signal.SIGWINCH,), lambda *_: ring(_RESIZED)),
+        _handling((signal.SIGWINCH,), lambda *_: wake(_RESIZED)),
         open_terminal(agent, argv, deadline=deadline, rows=rows, columns=columns, **options) as attachment,
         _raw(source),
     ):
-        typist = _Typist(attachment, source, sink, ear, deadline.cancel)
-        typist.start()
+        pump = _InputPump(attachment, source, sink, wakeup_fd, deadline.cancel)
+        pump.start()
         try:
             _show(attachment, sink)
         except (GuestUnreachableError, OSError):
-            if not typist.gone:
+            if not pump.gone:
                 raise
-            # Nobody is there to be told.
+            # Nobody is there to be events.
             raise SystemExit(128 + signal.SIGHUP) from None
         finally:
-            ring(_OVER)
-            typist.join(1.0)
+            wake(_OVER)
+            pump.join(1.0)
         return t.cast("Execution", attachment.result)
 
 
-def refuse_no_terminal(source: int = 0, sink: int = 1) -> None:
+def check_terminal(source: int = 0, sink: int = 1) -> None:
     """Raise InputError when a person is not at both ends."""
     if not (os.isatty(source) and os.isatty(sink)):
         raise InputError(
@@ -84,20 +84,22 @@ def refuse_no_terminal(source: int = 0, sink: int = 1) -> None:
         )
 
 
-class _Typist(threading.Thread):
+class _InputPump(threading.Thread):
     """Sends what is typed, and the terminal's size when it has changed.
 
     Attributes:
         gone: whether the terminal has ended.
     """
 
-    def __init__(self, attachment: Attachment, source: int, sink: int, ear: int, hang_up: t.Callable[[], None]) -> None:
-        super().__init__(name="namzu-typist", daemon=True)
+    def __init__(
+        self, attachment: Attachment, source: int, sink: int, wakeup_fd: int, hang_up: t.Callable[[], None]
+    ) -> None:
+        super().__init__(name="namzu-pump", daemon=True)
         self.gone = False
         self._attachment = attachment
         self._source = source
         self._sink = sink
-        self._ear = ear
+        self._wakeup_fd = wakeup_fd
         self._hang_up = hang_up
 
     def run(self) -> None:
@@ -107,10 +109,10 @@ class _Typist(threading.Thread):
 
     def _type(self) -> None:
         while True:
-            ready, _writable, _failed = select.select([self._source, self._ear], [], [])
-            if self._ear in ready:
-                told = os.read(self._ear, _CHUNK)
-                if _OVER in told:
+            ready, _writable, _failed = select.select([self._source, self._wakeup_fd], [], [])
+            if self._wakeup_fd in ready:
+                events = os.read(self._wakeup_fd, _CHUNK)
+                if _OVER in events:
                     return
                 self._attachment.resize(*_size(self._sink), Deadline(_PATIENCE))
             if self._source in ready:
@@ -186,17 +188,17 @@ def _raw(source: int) -> t.Iterator[None]:
 
 
 @contextlib.contextmanager
-def _bell() -> t.Iterator[tuple[int, t.Callable[[bytes], None]]]:
+def _wakeup_pipe() -> t.Iterator[tuple[int, t.Callable[[bytes], None]]]:
     """A pipe's end to wait at, and what rings there without ever waiting."""
-    ear, mouth = os.pipe()
-    os.set_blocking(mouth, False)
+    wakeup_fd, waker_fd = os.pipe()
+    os.set_blocking(waker_fd, False)
 
-    def ring(word: bytes) -> None:
+    def wake(event: bytes) -> None:
         with contextlib.suppress(BlockingIOError):
-            os.write(mouth, word)
+            os.write(waker_fd, event)
 
     try:
-        yield ear, ring
+        yield wakeup_fd, wake
     finally:
-        os.close(mouth)
-        os.close(ear)
+        os.close(waker_fd)
+        os.close(wakeup_fd)

@@ -23,7 +23,7 @@ from ..execution.stream import Execution, OutputCallback, execution_of
 from ..protocol.call import Call, unsupported
 
 #: Bytes of each output stream that an agent keeps of a detached execution, at most.
-LARGEST_KEPT_OUTPUT = 16 * 1024 * 1024
+LARGEST_RETAINED_OUTPUT = 16 * 1024 * 1024
 #: Seconds for which ``run`` and ``attach`` try to reach the agent again after they lost it.
 RECONNECT = 30.0
 #: Seconds between those tries, from the first to all later ones.
@@ -120,8 +120,10 @@ class Executions:
         self, key: str, argv: t.Sequence[str], deadline: Deadline, stdin: Input, options: t.Mapping[str, t.Any]
     ) -> Call:
         max_output = options.get("max_output", DEFAULT_MAX_OUTPUT)
-        if max_output > LARGEST_KEPT_OUTPUT:
-            raise InputError(f"max_output is {max_output}; of a detached execution {LARGEST_KEPT_OUTPUT} can be kept.")
+        if max_output > LARGEST_RETAINED_OUTPUT:
+            raise InputError(
+                f"max_output is {max_output}; of a detached execution {LARGEST_RETAINED_OUTPUT} can be kept."
+            )
         body, _following = command_body(argv, stdin, inline=True, **options)
         body |= {"detach": True, "id": key}
         agent = self._agent
@@ -150,28 +152,28 @@ class _Following:
     def to_the_end(self, deadline: Deadline, call: Call | None) -> Execution:
         """Follow ``call``, or first make one; and another one whenever it is lost."""
         failure: GuestUnreachableError | None = None
-        heard = deadline.elapsed()
+        last_contact = deadline.elapsed()
         tries = 0
         while True:
             try:
-                call = call or self._attach(deadline, heard, failure)
+                call = call or self._attach(deadline, last_contact, failure)
                 end = self._follow(call)
                 return execution_of(end, bytes(self._output["stdout"]), bytes(self._output["stderr"]))
             except GuestTimeoutError as error:
                 raise self._detached(error.message) from None
             except GuestUnreachableError as error:
                 if call is not None:
-                    heard, tries = deadline.elapsed(), 0
+                    last_contact, tries = deadline.elapsed(), 0
                 failure = error
-            if deadline.elapsed() - heard >= RECONNECT:
+            if deadline.elapsed() - last_contact >= RECONNECT:
                 raise self._detached(failure.message) from None
             call = None
             deadline.sleep(_RECONNECT_WAITS[min(tries, len(_RECONNECT_WAITS) - 1)])
             tries += 1
 
-    def _attach(self, deadline: Deadline, heard: float, failure: GuestUnreachableError | None) -> Call:
+    def _attach(self, deadline: Deadline, last_contact: float, failure: GuestUnreachableError | None) -> Call:
         agent = self._agent
-        left = deadline.remaining() if failure is None else RECONNECT - (deadline.elapsed() - heard)
+        left = deadline.remaining() if failure is None else RECONNECT - (deadline.elapsed() - last_contact)
         within = Deadline(deadline.at_most(left), deadline.clock, cancellation=deadline.cancellation)
         body = {"id": self._key, "offset": self._offset}
         try:

@@ -39,7 +39,7 @@ def running_session(agent: Agent, name: str, deadline: Deadline) -> Session | No
     return found[0] if found else None
 
 
-def standing_session(
+def find_session(
     agent: Agent, argv: t.Sequence[str], *, name: str, deadline: Deadline, **options: t.Any
 ) -> Session | None:
     """The session that runs under a name, when it is the one that ``start_session`` with these arguments would make.
@@ -66,9 +66,9 @@ def start_session(
         # It is read twice: for the mark, and for the request.
         options["stdin"] = b"".join(options["stdin"])
     mark = _mark(agent, argv, options)
-    standing = _same(agent, running_session(agent, name, deadline), mark)
-    if standing is not None:
-        return standing, False
+    existing = _same(agent, running_session(agent, name, deadline), mark)
+    if existing is not None:
+        return existing, False
     key = f"{mark}-{os.urandom(6).hex()}"
     failure: GuestError
     try:
@@ -85,10 +85,10 @@ def start_session(
     ours = [session for session in Sessions(agent).list(deadline) if session.id == key]
     if ours:
         return ours[0], True
-    standing = _same(agent, running_session(agent, name, deadline), mark)
-    if standing is None:
+    existing = _same(agent, running_session(agent, name, deadline), mark)
+    if existing is None:
         raise failure
-    return standing, False
+    return existing, False
 
 
 def end_session(
@@ -102,25 +102,25 @@ def end_session(
     Returns the session as it ended, None when none ran, and whether it ran. Raises the errors of ``Sessions``.
     """
     sessions = Sessions(agent)
-    standing = running_session(agent, name, deadline)
-    if standing is None:
+    existing = running_session(agent, name, deadline)
+    if existing is None:
         return None, False
-    with sessions.attach(standing.id, offset=standing.next, deadline=deadline) as following:
-        ran = sessions.kill(standing.id, deadline=deadline, grace=grace)
+    with sessions.attach(existing.id, offset=existing.next, deadline=deadline) as following:
+        ran = sessions.kill(existing.id, deadline=deadline, grace=grace)
         while following.read(deadline) is not None:
             pass
-    return sessions.read(standing.id, deadline=deadline, limit=1).session, ran
+    return sessions.read(existing.id, deadline=deadline, limit=1).session, ran
 
 
-def _same(agent: Agent, standing: Session | None, mark: str) -> Session | None:
-    if standing is not None and not standing.id.startswith(f"{mark}-"):
+def _same(agent: Agent, existing: Session | None, mark: str) -> Session | None:
+    if existing is not None and not existing.id.startswith(f"{mark}-"):
         raise SessionMismatchError(
-            f"session-start at {agent.peer.name}: another program ({standing.program}, process {standing.pid}) runs "
-            f"under the name {standing.name}. It was left as it is.",
+            f"session-start at {agent.peer.name}: another program ({existing.program}, process {existing.pid}) runs "
+            f"under the name {existing.name}. It was left as it is.",
             object=agent.peer.name,
             next_step="Stop it first, ask for the same command and options, or use another name.",
         )
-    return standing
+    return existing
 
 
 def _mark(agent: Agent, argv: t.Sequence[str], options: t.Mapping[str, t.Any]) -> str:

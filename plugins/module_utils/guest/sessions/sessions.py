@@ -139,16 +139,16 @@ class Sessions:
             limit: bytes, 1 to 1 MiB.
         """
         with self._call("session-read", {"id": key, "offset": offset, "limit": limit}, deadline) as call:
-            said = call.part("output", next=int)
+            fields = call.part("output", next=int)
             reader = StreamReader(limit)
             pieces: list[tuple[str, bytes]] = []
             with explained(call):
                 while not reader.ended:
                     piece = reader.take(call.connection.receive())
                     pieces += [piece] if piece else []
-            begin = said.get("offset")
+            begin = fields.get("offset")
             start = begin if isinstance(begin, int) else offset
-            return SessionOutput(tuple(pieces), start, int(said["next"]), _session(call, said.get("session")))
+            return SessionOutput(tuple(pieces), start, int(fields["next"]), _session(call, fields.get("session")))
 
     def attach(self, key: str, *, deadline: Deadline, offset: int | None = None) -> Attachment:
         """Follow a session, and write to it. Leaving changes nothing.
@@ -160,8 +160,8 @@ class Sessions:
         """
         body = {"id": key} | ({} if offset is None else {"offset": offset})
         call = self._call("session-attach", body, deadline, self._agent.heartbeat)
-        said = call.part("attached", id=str, offset=int)
-        return Attachment(call, str(said["id"]), int(said["offset"]) if offset is None else offset)
+        fields = call.part("attached", id=str, offset=int)
+        return Attachment(call, str(fields["id"]), int(fields["offset"]) if offset is None else offset)
 
     def kill(self, key: str, *, deadline: Deadline, signal: int | None = None, grace: float | None = None) -> bool:
         """End a session, or send it a signal; whether it was still running.
@@ -184,7 +184,7 @@ class Sessions:
 
 
 def _session(call: Call, found: t.Any) -> Session:
-    said = call.checked(
+    fields = call.checked(
         "session",
         found,
         id=str,
@@ -196,25 +196,25 @@ def _session(call: Call, found: t.Any) -> Session:
         first=int,
         next=int,
     )
-    size, end = said.get("terminal"), said.get("end")
+    size, end = fields.get("terminal"), fields.get("end")
     if size is not None:
         call.checked("terminal", size, rows=int, columns=int)
     try:
         result = None if end is None else execution_of(call.checked("end", end))
     except GuestProtocolError as error:
         raise call.protocol_error(error.message) from None
-    ended = said.get("ended")
+    ended = fields.get("ended")
     return Session(
-        id=said["id"],
-        name=str(said["name"]) if said.get("name") is not None else None,
-        kind=said["kind"],
-        program=said["program"],
-        pid=said["pid"],
+        id=fields["id"],
+        name=str(fields["name"]) if fields.get("name") is not None else None,
+        kind=fields["kind"],
+        program=fields["program"],
+        pid=fields["pid"],
         terminal=(size["rows"], size["columns"]) if size is not None else None,
-        started=float(said["started"]),
+        started=float(fields["started"]),
         ended=float(ended) if isinstance(ended, (int, float)) else None,
         result=result,
-        attached=said["attached"],
-        first=said["first"],
-        next=said["next"],
+        attached=fields["attached"],
+        first=fields["first"],
+        next=fields["next"],
     )

@@ -12,7 +12,7 @@ import time
 
 from command import DEFAULT_MAX_OUTPUT, Command
 from execute import Descriptors
-from fields import is_whole, parse_name, parse_number, refuse_unknown, require
+from fields import check_fields, is_whole, parse_name, parse_number, require
 from program import EXECUTION
 from stream import CHUNK, Stream
 from watch import Watch
@@ -43,12 +43,12 @@ def execute_detached(context: Context, peer: Peer, body: dict[str, Any]) -> None
     require(not command.stdin_follows, "a detached execution takes its input with the request")
     program = context.programs.start(EXECUTION, command, parse_name(body, "id"))
     peer.begin({"started": {"pid": pid_of(program), "id": program.id}})
-    show(program, Stream(peer), 0)
+    send_output(program, Stream(peer), 0)
 
 
 def attach(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     """Show a program's output from ``offset`` on, to its end. Whoever leaves changes nothing."""
-    refuse_unknown(body, _ATTACH, "attach")
+    check_fields(body, _ATTACH, "attach")
     key = parse_name(body, "id")
     require(key is not None, "attach needs an id")
     program = context.programs.find(str(key))
@@ -56,14 +56,14 @@ def attach(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     offset = parse_number(body, "offset", 0, following, first)
     about = {"id": program.id, "kind": program.kind, "pid": pid_of(program), "offset": max(offset, first)}
     peer.begin({"attached": about})
-    show(program, Stream(peer), offset)
+    send_output(program, Stream(peer), offset)
 
 
 def pid_of(program: Program) -> int:
     return program.child.pid if program.child is not None else 0
 
 
-def show(program: Program, stream: Stream, offset: int, holds: bool = False) -> None:
+def send_output(program: Program, stream: Stream, offset: int, holds: bool = False) -> None:
     """Until the program's end has been said, or the client has left.
 
     Args:
@@ -71,44 +71,44 @@ def show(program: Program, stream: Stream, offset: int, holds: bool = False) -> 
     """
     descriptors = Descriptors()
     try:
-        bell, ringer = descriptors.alarm()
-        program.follow(ringer, holds)
+        wakeup, waker = descriptors.event_fds()
+        program.follow(waker, holds)
         try:
-            Showing(program, stream, offset, bell, ringer).run()
+            OutputSender(program, stream, offset, wakeup, waker).run()
         finally:
-            program.unfollow(ringer)
+            program.unfollow(waker)
     finally:
         descriptors.close_all()
 
 
-class Showing:
+class OutputSender:
     """The loop of one client."""
 
-    def __init__(self, program: Program, stream: Stream, offset: int, bell: int, ringer: int) -> None:
+    def __init__(self, program: Program, stream: Stream, offset: int, wakeup: int, waker: int) -> None:
         self._program = program
         self._stream = stream
         self._offset = offset
-        self._bell = bell
-        self._ringer = ringer
+        self._wakeup = wakeup
+        self._waker_fd = waker
         self._watch = Watch()
-        self._said = False
+        self._end_sent = False
 
     def run(self) -> None:
-        while not self._stream.gone and not (self._said and self._stream.empty):
-            self._pass_on()
+        while not self._stream.gone and not (self._end_sent and self._stream.empty):
+            self._send_pieces()
             wanted = {self._stream.fd: self._stream.events(not self._program.input_full)}
-            if not self._said:
-                wanted[self._bell] = select.POLLIN
+            if not self._end_sent:
+                wanted[self._wakeup] = select.POLLIN
             for fd, events in self._watch.wait(wanted, [self._stream.moment]):
-                if fd == self._bell:
-                    os.read(self._bell, 4096)
+                if fd == self._wakeup:
+                    os.read(self._wakeup, 4096)
                 else:
                     self._take(self._stream.receive(events))
             self._stream.keep_time(time.monotonic())
 
-    def _pass_on(self) -> None:
+    def _send_pieces(self) -> None:
         """As much of the output as the client takes, and after the last of it the end."""
-        while not (self._stream.full or self._said or self._stream.gone):
+        while not (self._stream.full or self._end_sent or self._stream.gone):
             # Before the output is looked at: what comes after the end was said is nothing.
             end = self._program.end
             start, channel, data = self._program.read(self._offset, CHUNK)
@@ -120,9 +120,9 @@ class Showing:
             elif end is None:
                 return
             else:
-                self._said = True
+                self._end_sent = True
                 # Before it can know: who asks then how many follow is not one of them.
-                self._program.unfollow(self._ringer)
+                self._program.unfollow(self._waker_fd)
                 self._stream.send(encode_event({"end": end}) + END_OF_STREAM)
 
     def _take(self, frame: bytes | None) -> None:
@@ -140,12 +140,12 @@ class Showing:
     def _act(self, event: bytes) -> None:
         """A new size of the terminal, or a signal. Of an event that cannot be honoured the client is told so."""
         try:
-            obey(self._program, event)
+            apply_event(self._program, event)
         except Refused as refused:
             self._stream.send(encode_event({"refused": refused.answer()["error"]}))
 
 
-def obey(program: Program, event: bytes) -> None:
+def apply_event(program: Program, event: bytes) -> None:
     try:
         value = json.loads(event)
     except (ValueError, RecursionError):

@@ -41,23 +41,23 @@ _REFUSALS = {
 class Child:
     """A process that the agent started, leader of a session and of a process group of its own."""
 
-    def __init__(self, pid: int, alarm: int, oom_kills_before: int) -> None:
+    def __init__(self, pid: int, notify: int, oom_kills_before: int) -> None:
         self.pid = pid
         #: Processes of the container that had been killed for their memory when it was started.
         self.oom_kills_before = oom_kills_before
         #: Wait status, once it has ended.
         self.status: int | None = None
         #: Descriptor that is written to at that moment, until somebody releases the child.
-        self.alarm: int | None = alarm
+        self.notify: int | None = notify
         #: Whether everything in the pod was being ended when it did.
         self.stopped = False
 
     def end(self, status: int, stopped: bool) -> None:
         self.stopped = stopped
         self.status = status
-        if self.alarm is not None:
+        if self.notify is not None:
             # An event counter wants eight bytes; a pipe does not mind.
-            os.write(self.alarm, struct.pack("=Q", 1))
+            os.write(self.notify, struct.pack("=Q", 1))
 
 
 class Children:
@@ -70,10 +70,10 @@ class Children:
         #: Whether everything is being stopped while the agent goes on.
         self.quiescing = False
 
-    def spawn(self, argv: list[str], env: dict[str, str], cwd: str, fds: tuple[int, int, int], alarm: int) -> Child:
+    def spawn(self, argv: list[str], env: dict[str, str], cwd: str, fds: tuple[int, int, int], notify: int) -> Child:
         """Start a program with ``fds`` as standard input, output and error.
 
-        ``alarm`` is a descriptor that is written to when it has ended; it stays open until ``release``.
+        ``notify`` is a descriptor that is written to when it has ended; it stays open until ``release``.
         """
         with self._lock:
             if self.stopping:
@@ -98,14 +98,14 @@ class Children:
                 raise Refused("bad-request", f"the command cannot be passed on: {error}") from None
             # The reaper waits for it. A Popen that knows a return code never does.
             process.returncode = 0
-            child = Child(process.pid, alarm, killed)
+            child = Child(process.pid, notify, killed)
             self._running[child.pid] = child
             return child
 
     def release(self, child: Child) -> None:
-        """Nobody looks at this child any more: its alarm may be closed."""
+        """Forget the descriptor that is written to at the child's end: it may be closed now."""
         with self._lock:
-            child.alarm = None
+            child.notify = None
 
     def reap(self, seconds: float) -> bool:
         """Collect every child that has ended. False when a start in progress kept us waiting for ``seconds``."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import binascii
 import os
 
-from fields import is_text, parse_number, parse_seconds, refuse_unknown, require
+from fields import check_fields, is_text, parse_number, parse_seconds, require
 from wire import Refused
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ class Command:
 
     def __init__(self, body: dict[str, Any], settings: Settings, more: frozenset[str] = frozenset()) -> None:
         """``more``: fields of the body that are the operation's own."""
-        refuse_unknown(body, FIELDS | more, "a command")
+        check_fields(body, FIELDS | more, "a command")
         self.argv = parse_argv(body)
         #: The first word that the client asked for; a terminal starts the command with another program.
         self.program = self.argv[0]

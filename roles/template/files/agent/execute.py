@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 import signal
 
+from client import AttachedClient
 from command import Command
 from ending import Ending
-from live import Live
 from relay import Output, Relay
 from stream import Stream
 from wire import STDERR, STDOUT
@@ -41,7 +41,7 @@ class Descriptors:
     def close_all(self) -> None:
         self.close(*self._open.copy())
 
-    def alarm(self) -> tuple[int, int]:
+    def event_fds(self) -> tuple[int, int]:
         """One to poll and one to write to: an event counter, or before Python 3.10 a pipe."""
         if hasattr(os, "eventfd"):
             fd = self.add(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
@@ -68,18 +68,18 @@ def execute(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     descriptors = Descriptors()
     child = None
     try:
-        bell, alarm = descriptors.alarm()
+        ended, notify = descriptors.event_fds()
         if command.stdin is None:
             stdin, feed = descriptors.add(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)), None
         else:
             stdin, feed = descriptors.pipe()
         (out, stdout), (err, stderr) = descriptors.pipe(), descriptors.pipe()
-        child = children.spawn(command.argv, command.env, command.cwd, (stdin, stdout, stderr), alarm)
+        child = children.spawn(command.argv, command.env, command.cwd, (stdin, stdout, stderr), notify)
         descriptors.close(stdin, stdout, stderr)
         peer.begin({"started": {"pid": child.pid}})
         ending = Ending(children, child, command.grace)
         outputs = [Output(STDOUT, out, command.max_output), Output(STDERR, err, command.max_output)]
-        Relay(Live(Stream(peer)), child, command, ending, descriptors.close).run(bell, feed, outputs)
+        Relay(AttachedClient(Stream(peer)), child, command, ending, descriptors.close).run(ended, feed, outputs)
     finally:
         if child is not None:
             if child.status is None:

@@ -22,7 +22,7 @@ def require(condition: bool, message: str) -> None:
         raise Refused("bad-request", message)
 
 
-def refuse_unknown(body: dict[str, Any], known: frozenset[str], who: str) -> None:
+def check_fields(body: dict[str, Any], known: frozenset[str], who: str) -> None:
     unknown = sorted(set(body) - known)
     require(not unknown, f"{who} knows no {', '.join(map(repr, unknown))[:200]}")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import time
 
-from fields import refuse_unknown
+from fields import check_fields
 from paths import refusal
 from wire import encode_json
 
@@ -23,7 +23,7 @@ _FIELDS: frozenset[str] = frozenset()
 
 def flush(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     """Write back the workspace's file system. An error of the disk since the last time is an answer, ``io-error``."""
-    refuse_unknown(body, _FIELDS, "flush")
+    check_fields(body, _FIELDS, "flush")
     started = time.monotonic()
     folder = context.settings.workspace
     try:

@@ -9,7 +9,7 @@ import select
 import socket
 import time
 
-from fields import parse_number, refuse_unknown, require
+from fields import check_fields, parse_number, require
 from stream import CHUNK, HIGH_WATER, Stream
 from watch import Watch
 from wire import END_OF_STREAM, STDIN, STDOUT, Refused, encode_channel, encode_event
@@ -30,7 +30,7 @@ _FIELDS = frozenset(("port",))
 
 
 def open_tcp(_context: Context, peer: Peer, body: dict[str, Any]) -> None:
-    refuse_unknown(body, _FIELDS, "open-tcp")
+    check_fields(body, _FIELDS, "open-tcp")
     require("port" in body, "open-tcp needs a port")
     port = parse_number(body, "port", 1, 65535, 0)
     with connect(port) as far:

@@ -14,7 +14,7 @@ import signal
 import time
 
 from children import Children
-from processes import others, send_signal
+from processes import send_signal, stoppable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Seconds between SIGTERM and SIGKILL for what still runs, and for the last answers to be sent: 0.7 in all.
 TERM_GRACE = 0.5
-LAST_WORDS = 0.2
+FINAL_ANSWERS_SECONDS = 0.2
 #: How often, in seconds, a stop looks whether everything has ended, and a reaper whether a start has got on.
 TICK = 0.02
 
@@ -44,7 +44,7 @@ class Init:
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         self._poll = select.poll()
         self._poll.register(self._wake, select.POLLIN)
-        take_signals()
+        install_handlers()
         protect()
 
     def run(self, server: Server) -> None:
@@ -58,7 +58,7 @@ class Init:
         server.stop()
         self.children.stop()
         self._end_others()
-        until = time.monotonic() + LAST_WORDS
+        until = time.monotonic() + FINAL_ANSWERS_SECONDS
         while server.busy and time.monotonic() < until:
             self._wait(TICK)
             self.children.reap(TICK)
@@ -72,25 +72,25 @@ class Init:
         return set(os.read(self._wake, 4096))
 
     def _end_others(self) -> None:
-        signal_others(signal.SIGTERM)
+        signal_stoppable(signal.SIGTERM)
         until = time.monotonic() + TERM_GRACE
-        while time.monotonic() < until and signal_others(0):
+        while time.monotonic() < until and signal_stoppable(0):
             self._wait(TICK)
             self.children.reap(TICK)
-        signal_others(signal.SIGKILL)
+        signal_stoppable(signal.SIGKILL)
 
 
-def take_signals() -> None:
+def install_handlers() -> None:
     """Handlers for what we act on, defaults for all else: what is ignored or blocked here, commands would inherit."""
     for number in range(1, signal.NSIG):
         if signal.getsignal(number) == signal.SIG_IGN and number not in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
-        signal.signal(number, _noticed)
+        signal.signal(number, _wake_only)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _noticed(_number: int, _frame: Any) -> None:
+def _wake_only(_number: int, _frame: Any) -> None:
     """The wakeup descriptor carries the signal; a handler must exist for it to be written."""
 
 
@@ -110,8 +110,8 @@ def protect() -> None:
         prctl(option, *(ctypes.c_ulong(argument) for argument in (value, 0, 0, 0)))
 
 
-def signal_others(number: int) -> bool:
+def signal_stoppable(number: int) -> bool:
     """Signal every process that is ours to end; whether there is one."""
     # For PID 1, -1 is every process in its namespace but itself: also what moved to a session of its own.
-    targets = [-1] if os.getpid() == 1 else sorted(others())
+    targets = [-1] if os.getpid() == 1 else sorted(stoppable())
     return sum(send_signal(target, number) for target in targets) > 0

@@ -38,17 +38,17 @@ LOADED: dict[str, Handler] = {
 #: Operation to its file, its function there, and the feature that names it.
 LATER: dict[str, tuple[str, str, str]] = {
     "attach": ("attach", "attach", "detach"),
-    "cancel": ("kept", "kill", "detach"),
+    "cancel": ("sessions", "kill", "detach"),
     "read-file": ("reading", "read_file", "read-file"),
     "read-file-stream": ("reading", "read_file_stream", "read-file-stream"),
     "write-file": ("writing", "write_file", "write-file"),
     "open-terminal": ("terminal", "open_terminal", "open-terminal"),
     "open-tcp": ("forwarding", "open_tcp", "open-tcp"),
-    "session-start": ("kept", "start", "sessions"),
-    "session-list": ("kept", "list_all", "sessions"),
-    "session-read": ("kept", "read", "sessions"),
+    "session-start": ("sessions", "start", "sessions"),
+    "session-list": ("sessions", "list_all", "sessions"),
+    "session-read": ("sessions", "read", "sessions"),
     "session-attach": ("attach", "attach", "sessions"),
-    "session-kill": ("kept", "kill", "sessions"),
+    "session-kill": ("sessions", "kill", "sessions"),
     "quiesce": ("quiesce", "quiesce", "quiesce"),
     "flush": ("flush", "flush", "flush"),
 }

@@ -78,7 +78,7 @@ class Partial:
         self.key = (os.path.dirname(place.path), self._name)
         self._fd = -1
         self._hash = new_sha256()
-        self._ours = False
+        self._owned = False
         self.size = 0
 
     @property
@@ -94,7 +94,7 @@ class Partial:
         found = os.fstat(self._fd)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
             raise Refused("denied", f"{self.path[:300]}: {self._name} beside it is not ours")
-        self._ours = True
+        self._owned = True
         for piece in self._pieces():
             self._hash.update(piece)
             self.size += len(piece)
@@ -109,7 +109,7 @@ class Partial:
     def write(self, data: memoryview) -> None:
         """Append. Without room left, what is there is no use to anybody, and is deleted."""
         try:
-            with self._turn():
+            with self._ownership():
                 written = 0
                 while written < len(data):
                     written += os.pwrite(self._fd, data[written:], self.size + written)
@@ -127,12 +127,12 @@ class Partial:
 
     def become(self, mode: int, sync: bool) -> None:
         """Take the mode and the name of the target. ``sync``: when that is on the disk, not before."""
-        with self._turn():
+        with self._ownership():
             os.fchmod(self._fd, mode)
             if sync:
                 os.fsync(self._fd)
             os.rename(self._name, self._place.name, src_dir_fd=self._place.fd, dst_dir_fd=self._place.fd)
-            self._lasting, self._ours = False, False
+            self._lasting, self._owned = False, False
         if sync:
             sync_folder(self._place)
 
@@ -142,8 +142,8 @@ class Partial:
         with self._partials.lock:
             self._unlink()
 
-    def _turn(self) -> Turn:
-        return Turn(self._partials, self)
+    def _ownership(self) -> Ownership:
+        return Ownership(self._partials, self)
 
     def __enter__(self) -> Partial:  # noqa: PYI034
         return self
@@ -166,13 +166,13 @@ class Partial:
             self._fd = -1
 
     def _unlink(self) -> None:
-        if self._ours and self._partials.current.get(self.key) is self:
-            self._ours = False
+        if self._owned and self._partials.current.get(self.key) is self:
+            self._owned = False
             with contextlib.suppress(OSError):
                 os.unlink(self._name, dir_fd=self._place.fd)
 
 
-class Turn:
+class Ownership:
     """A moment in which no other connection can take over the file. PeerGone when one has."""
 
     def __init__(self, partials: Partials, partial: Partial) -> None:

@@ -16,7 +16,7 @@ import time
 
 from children import exit_of
 from execute import Descriptors
-from fields import refuse_unknown
+from fields import check_fields
 from wire import Refused, encode_json
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ _CAPABILITY_BITS = 64
 
 
 def privileges(context: Context, peer: Peer, body: dict[str, Any]) -> None:
-    refuse_unknown(body, frozenset(), "privileges")
+    check_fields(body, frozenset(), "privileges")
     kernel = os.uname()
     answer = {
         "program": run_trivial_program(context),
@@ -98,9 +98,9 @@ def run_trivial_program(context: Context) -> dict[str, Any]:
 def run_program(context: Context, argv: list[str]) -> dict[str, Any]:
     children, descriptors, child = context.children, Descriptors(), None
     try:
-        ended, alarm = descriptors.alarm()
+        ended, notify = descriptors.event_fds()
         null = descriptors.add(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC))
-        child = children.spawn(argv, context.settings.environment, "/", (null, null, null), alarm)
+        child = children.spawn(argv, context.settings.environment, "/", (null, null, null), notify)
         wait_for_end(ended, time.monotonic() + PROGRAM_SECONDS)
         return {"argv": argv, **exit_of(child.status)}
     finally:

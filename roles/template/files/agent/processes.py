@@ -35,11 +35,11 @@ def list_processes() -> dict[int, Process]:
 
 def outside() -> dict[int, Process]:
     """The processes that can be seen and are not ours to end; none for PID 1."""
-    found, ours = list_processes(), others()
+    found, ours = list_processes(), stoppable()
     return {pid: process for pid, process in found.items() if pid not in ours and pid != os.getpid()}
 
 
-def others() -> dict[int, Process]:
+def stoppable() -> dict[int, Process]:
     """The processes that are ours to end: as PID 1 all in its namespace but itself, otherwise those below it."""
     found, own = list_processes(), os.getpid()
     if own == 1:

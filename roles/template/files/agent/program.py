@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from terminal import Terminal
 
 EXECUTION, BACKGROUND, TERMINAL = "execution", "background", "terminal"
-_RING = struct.pack("=Q", 1)
+_WAKE = struct.pack("=Q", 1)
 
 
 class Program:
@@ -60,7 +60,7 @@ class Program:
         self._children: Children | None = None
         self._log = log
         self._lock = threading.Lock()
-        self._bells: set[int] = set()
+        self._follower_fds: set[int] = set()
         #: Up to where the one client that holds the program back has read.
         self._read_to: int | None = None
         self._input = bytearray()
@@ -72,14 +72,14 @@ class Program:
 
     # What its thread says.
 
-    def began(self, child: Child, children: Children, fd: int, waker: int, terminal: Terminal | None) -> None:
+    def mark_started(self, child: Child, children: Children, fd: int, waker: int, terminal: Terminal | None) -> None:
         """It runs. ``fd`` becomes readable when ``waker`` is written to."""
         self.child, self._children = child, children
         self.fd, self._waker = fd, waker
         if terminal is not None:
             self._terminal, self.size = terminal.ours, terminal.size
 
-    def parted(self, close: Callable[[], None]) -> None:
+    def close_descriptors(self, close: Callable[[], None]) -> None:
         """Its descriptors go, and nobody may use them after that."""
         with self._lock:
             self._waker = self._terminal = None
@@ -103,7 +103,7 @@ class Program:
     def keep_time(self, now: float) -> None:
         """It has no clock of its own."""
 
-    def hear(self, _events: int) -> tuple[bytes, bool]:
+    def read_input(self, _events: int) -> tuple[bytes, bool]:
         with self._lock:
             with contextlib.suppress(BlockingIOError):
                 os.read(self.fd, 4096)
@@ -114,20 +114,20 @@ class Program:
             last = self._input_ended and not data
             if self._input_ended and data:
                 self._wake()
-            self._ring()
+            self._wake_followers()
             return data, last
 
-    def pass_on(self, channel: int, data: bytes) -> bool:
+    def write_output(self, channel: int, data: bytes) -> bool:
         with self._lock:
             kept = self._log.append(channel, data)
-            self._ring()
+            self._wake_followers()
             return kept
 
     def finish(self, end: dict[str, Any], _still_talking: bool) -> None:
         with self._lock:
             self.end = end
             self.ended_at = time.time()
-            self._ring()
+            self._wake_followers()
 
     def part(self) -> None:
         """Whoever wants the last word asks for it."""
@@ -138,22 +138,22 @@ class Program:
     def input_full(self) -> bool:
         return len(self._input) >= HIGH_WATER
 
-    def follow(self, bell: int, holds: bool) -> None:
-        """Have ``bell`` written to when there is something new; ``holds``: do not get far ahead of this client."""
+    def follow(self, follower: int, holds: bool) -> None:
+        """Have ``follower`` written to when there is something new; ``holds``: do not get far ahead of this client."""
         with self._lock:
-            self._bells.add(bell)
+            self._follower_fds.add(follower)
             if holds:
                 self._read_to = self._log.first
 
-    def unfollow(self, bell: int) -> None:
+    def unfollow(self, follower: int) -> None:
         with self._lock:
-            self._bells.discard(bell)
+            self._follower_fds.discard(follower)
             self._read_to = None
             self._wake()
 
     @property
     def followers(self) -> int:
-        return len(self._bells)
+        return len(self._follower_fds)
 
     def span(self) -> tuple[int, int]:
         """Offsets of the first byte that is kept, and of the one that will come next."""
@@ -218,9 +218,9 @@ class Program:
         with self._lock:
             self._log.close()
 
-    def _ring(self) -> None:
-        for bell in self._bells:
-            _write(bell)
+    def _wake_followers(self) -> None:
+        for follower in self._follower_fds:
+            _write(follower)
 
     def _wake(self) -> None:
         if self._waker is not None:
@@ -234,4 +234,4 @@ def set_size(terminal: int, rows: int, columns: int) -> None:
 def _write(fd: int) -> None:
     # When it cannot be written to, it rings already.
     with contextlib.suppress(BlockingIOError):
-        os.write(fd, _RING)
+        os.write(fd, _WAKE)

@@ -10,7 +10,7 @@ import time
 
 from program import EXECUTION, Program
 from retained import Budget, Log
-from staying import start
+from runner import start
 from wire import Refused
 
 TYPE_CHECKING = False

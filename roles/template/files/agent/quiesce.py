@@ -9,8 +9,8 @@ import signal
 import threading
 import time
 
-from fields import parse_seconds, refuse_unknown
-from processes import others, outside, send_signal
+from fields import check_fields, parse_seconds
+from processes import outside, send_signal, stoppable
 from wire import Refused, encode_json
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ _one_at_a_time = threading.Lock()
 
 def quiesce(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     """Report what was stopped and how, and what could not be. While it lasts nothing is started."""
-    refuse_unknown(body, _FIELDS, "quiesce")
+    check_fields(body, _FIELDS, "quiesce")
     grace = parse_seconds(body, "grace", GRACE_LIMIT)
     if not _one_at_a_time.acquire(blocking=False):
         raise Refused("quiescing", "another client is stopping everything")
@@ -51,9 +51,9 @@ def stop_all(context: Context, grace: float) -> dict[str, Any]:
     started = time.monotonic()
     kinds = {program.child.pid: program for program in context.programs.all() if program.child and not program.end}
     found: dict[int, tuple[Process, int]] = {}
-    left = press(found, signal.SIGTERM, started + grace, repeat=False)
+    left = signal_until_ended(found, signal.SIGTERM, started + grace, repeat=False)
     if left:
-        left = press(found, signal.SIGKILL, time.monotonic() + UNKILLABLE, repeat=True)
+        left = signal_until_ended(found, signal.SIGKILL, time.monotonic() + UNKILLABLE, repeat=True)
     stopped = [
         {
             "pid": pid,
@@ -82,14 +82,16 @@ def named(processes: dict[int, Process]) -> list[dict[str, Any]]:
     return [{"pid": pid, "name": process.name} for pid, process in processes.items()][:NAMED]
 
 
-def press(found: dict[int, tuple[Process, int]], number: int, until: float, repeat: bool) -> dict[int, Process]:
+def signal_until_ended(
+    found: dict[int, tuple[Process, int]], number: int, until: float, repeat: bool
+) -> dict[int, Process]:
     """Signal everything and wait until it has ended; what is left at ``until``.
 
     ``repeat``: signal again and again, for what is killed may have started others before.
     """
     signalled: set[int] = set()
     while True:
-        there = others()
+        there = stoppable()
         for pid, process in there.items():
             if repeat or pid not in signalled:
                 send_signal(pid, number)

@@ -8,7 +8,7 @@ import os
 import stat
 import time
 
-from fields import parse_flag, parse_number, refuse_unknown
+from fields import check_fields, parse_flag, parse_number
 from paths import Place, parse_path, refusal
 from stream import Stream
 from watch import Watch
@@ -33,7 +33,7 @@ _RANGE = frozenset(("path", "offset", "length"))
 
 
 def read_file(context: Context, peer: Peer, body: dict[str, Any]) -> None:
-    refuse_unknown(body, _RANGE, "read-file")
+    check_fields(body, _RANGE, "read-file")
     offset = parse_number(body, "offset", 0, LARGEST, 0)
     length = parse_number(body, "length", 0, RANGE_LIMIT, RANGE_LIMIT)
     with Reading(parse_path(body, context.settings), offset, length) as file:
@@ -48,7 +48,7 @@ def read_file(context: Context, peer: Peer, body: dict[str, Any]) -> None:
 
 
 def read_file_stream(context: Context, peer: Peer, body: dict[str, Any]) -> None:
-    refuse_unknown(body, _RANGE | {"checksum"}, "read-file-stream")
+    check_fields(body, _RANGE | {"checksum"}, "read-file-stream")
     offset = parse_number(body, "offset", 0, LARGEST, 0)
     length = parse_number(body, "length", 0, LARGEST, LARGEST)
     checksum = parse_flag(body, "checksum")

@@ -5,7 +5,8 @@
 Bytes go both ways at once, each side is held back by the other (what cannot be passed on is not read), and the clocks
 run on meanwhile: neither a client that does not read nor a command that does not can keep a timeout from being kept.
 
-It runs for an owner: a client on its connection (``Live``), or a ``Program``, which keeps what comes for clients to be.
+It runs for an owner: a client on its connection (``AttachedClient``), or a ``Program``, which retains the output for
+clients that connect later.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from typing import Any, Union
 
     from children import Child
+    from client import AttachedClient
     from command import Command
-    from live import Live
     from program import Program
 
-    Owner = Union[Live, Program]
+    Owner = Union[AttachedClient, Program]
 
 #: Seconds that output is still awaited after the command has ended, when a process that it left holds the pipe.
 DRAIN = 0.1
@@ -76,11 +77,11 @@ class Relay:
         self._timed_out = False
         self._drained_at: float | None = None
 
-    def run(self, bell: int, feed: int | None, outputs: list[Output]) -> None:
+    def run(self, ended: int, feed: int | None, outputs: list[Output]) -> None:
         """Until the command has ended, its output is passed on, and its owner has the last word.
 
         Args:
-            bell: readable when the command has ended.
+            ended: readable when the command has ended.
             feed: our end of its standard input, or None.
             outputs: our ends of its output.
         """
@@ -90,11 +91,11 @@ class Relay:
             self._feed = feed
             self._write_input()
         while not self._finished(time.monotonic()):
-            self._turn(bell)
+            self._turn(ended)
         self._read_rest()
         self._owner.finish(self._end(outputs), self._input_open)
         while not self._owner.served:
-            self._turn(bell)
+            self._turn(ended)
         self._owner.part()
 
     def _finished(self, now: float) -> bool:
@@ -104,23 +105,23 @@ class Relay:
             return False
         return not self._outputs or (self._drained_at is not None and now >= self._drained_at)
 
-    def _turn(self, bell: int) -> None:
+    def _turn(self, ended: int) -> None:
         """Wait for whatever comes first, and act on it."""
-        for fd, events in self._watch.wait(self._wanted(bell), self._moments()):
-            if fd == bell:
+        for fd, events in self._watch.wait(self._wanted(ended), self._moments()):
+            if fd == ended:
                 self._drained_at = time.monotonic() + DRAIN
             elif fd == self._owner.fd:
-                self._take(*self._owner.hear(events))
+                self._take(*self._owner.read_input(events))
             elif fd == self._feed:
                 self._write_input()
             elif fd in self._outputs:
                 self._read_output(self._outputs[fd])
         self._keep_time(time.monotonic())
 
-    def _wanted(self, bell: int) -> dict[int, int]:
+    def _wanted(self, ended: int) -> dict[int, int]:
         wanted: dict[int, int] = {}
         if self._drained_at is None:
-            wanted[bell] = select.POLLIN
+            wanted[ended] = select.POLLIN
         if not self._owner.full:
             wanted.update((fd, select.POLLIN) for fd in self._outputs)
         if self._feed is not None and self._input:
@@ -185,7 +186,7 @@ class Relay:
         if not data:
             del self._outputs[output.fd]
         kept = output.keep(data)
-        if kept and not self._owner.pass_on(output.channel, kept):
+        if kept and not self._owner.write_output(output.channel, kept):
             output.dropped += len(kept)
         return len(data)
 

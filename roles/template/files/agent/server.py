@@ -102,9 +102,9 @@ class Server:
                     # No descriptor left, or a peer that gave up: others may be served again in a moment.
                     time.sleep(0.05)
                 continue
-            self._let_go()
+            self._close_lingering()
             if not self._begin(sock):
-                self._turn_away(sock)
+                self._refuse_busy(sock)
 
     def _begin(self, sock: socket.socket) -> bool:
         """Serve a connection in a thread of its own; False when there is no room for one."""
@@ -121,7 +121,7 @@ class Server:
             return False
         return True
 
-    def _turn_away(self, sock: socket.socket) -> None:
+    def _refuse_busy(self, sock: socket.socket) -> None:
         """Say ``busy`` without waiting for anything."""
         try:
             sock.setblocking(False)
@@ -131,9 +131,9 @@ class Server:
             sock.close()
             return
         self._lingering.append((time.monotonic(), sock))
-        self._let_go()
+        self._close_lingering()
 
-    def _let_go(self) -> None:
+    def _close_lingering(self) -> None:
         now = time.monotonic()
         while self._lingering and (len(self._lingering) > LINGER_LIMIT or now - self._lingering[0][0] > LINGER_TIME):
             self._lingering.popleft()[1].close()

@@ -34,7 +34,7 @@ class Stream:
         self._taken = 0.0
         self.gone = False
         self._beat = peer.heartbeat
-        self._beat_at = self._heard = time.monotonic()
+        self._beat_at = self._last_received = time.monotonic()
         self._listening = True
         peer.streaming = True
         peer.decoder.limit = FRAME_LIMIT
@@ -56,12 +56,12 @@ class Stream:
         if self._beat:
             moments.append(self._beat_at + self._beat)
             if self._listening:
-                moments.append(self._heard + MISSES * self._beat)
+                moments.append(self._last_received + MISSES * self._beat)
         return min(moments, default=None)
 
     def keep_time(self, now: float) -> None:
         """Say that we are here; and leave a client that takes nothing, or says nothing, for too long."""
-        silent = self._listening and self._beat and now >= self._heard + MISSES * self._beat
+        silent = self._listening and self._beat and now >= self._last_received + MISSES * self._beat
         if silent or (self._outgoing and now >= self._taken + STALL):
             self.leave()
         elif self._beat and now >= self._beat_at + self._beat:
@@ -72,7 +72,7 @@ class Stream:
     def events(self, reading: bool) -> int:
         """What to ask poll for. A client that is not listened to cannot be missed."""
         if reading and not self._listening:
-            self._heard = time.monotonic()
+            self._last_received = time.monotonic()
         self._listening = reading
         return select.POLLRDHUP | (select.POLLIN if reading else 0) | (select.POLLOUT if self._outgoing else 0)
 
@@ -116,7 +116,7 @@ class Stream:
         if not data:
             self.leave()
         if self._beat:
-            self._heard = time.monotonic()
+            self._last_received = time.monotonic()
         return None if frame == _BEAT else frame
 
     def linger(self) -> None:

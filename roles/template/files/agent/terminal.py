@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 
-from attach import parse_size, pid_of, show
+from attach import parse_size, pid_of, send_output
 from command import Command
 from fields import require
 from program import TERMINAL, set_size
@@ -57,7 +57,7 @@ def open_terminal(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     program = start_in_terminal(context, command, parse_size(body.get("terminal")))
     try:
         peer.begin({"started": {"pid": pid_of(program), "id": program.id}})
-        show(program, Stream(peer), 0, holds=True)
+        send_output(program, Stream(peer), 0, holds=True)
     finally:
         context.programs.leave(program)
 

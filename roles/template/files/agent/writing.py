@@ -13,7 +13,7 @@ import os
 import stat
 import time
 
-from fields import is_whole, parse_flag, parse_name, parse_number, refuse_unknown, require
+from fields import check_fields, is_whole, parse_flag, parse_name, parse_number, require
 from partials import Partial
 from paths import Place, parse_path, refusal
 from stream import Stream
@@ -34,7 +34,7 @@ _FIELDS = frozenset(("path", "id", "mode", "parents", "replace", "sync"))
 
 
 def write_file(context: Context, peer: Peer, body: dict[str, Any]) -> None:
-    refuse_unknown(body, _FIELDS, "write-file")
+    check_fields(body, _FIELDS, "write-file")
     key = parse_name(body, "id")
     mode = parse_number(body, "mode", 0, LARGEST_MODE, DEFAULT_MODE) if body.get("mode") is not None else None
     parents, replace, sync = (parse_flag(body, name) for name in ("parents", "replace", "sync"))
@@ -67,18 +67,18 @@ class Writing:
         self._partial = partial
         self._mode = mode
         self._sync = sync
-        self._said = False
+        self._end_sent = False
         self._watch = Watch()
 
     def run(self) -> None:
-        while not self._stream.gone and not (self._said and self._stream.empty):
+        while not self._stream.gone and not (self._end_sent and self._stream.empty):
             events = self._stream.events(True)
             for _fd, happened in self._watch.wait({self._stream.fd: events}, [self._stream.moment]):
                 frame = self._stream.receive(happened)
-                if frame is not None and not self._said:
+                if frame is not None and not self._end_sent:
                     self._answer(frame)
             self._stream.keep_time(time.monotonic())
-        if self._said and not self._stream.gone:
+        if self._end_sent and not self._stream.gone:
             self._stream.linger()
 
     def _answer(self, frame: bytes) -> None:
@@ -90,7 +90,7 @@ class Writing:
         except OSError as error:
             end = refusal(error, self._partial.path).answer()
         if end is not None:
-            self._said = True
+            self._end_sent = True
             self._stream.send(encode_event(end) + END_OF_STREAM)
 
     def _take(self, frame: bytes) -> dict[str, Any] | None:

@@ -13,7 +13,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import typing as t
 
 import pytest
@@ -130,7 +129,7 @@ def test_orphans_are_collected(init: RunningAgent) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("namespace", [False, True])
-def test_it_ends_within_a_second_of_a_signal_and_leaves_nothing(
+def test_it_ends_on_a_signal_and_leaves_nothing(
     tmp_path: pathlib.Path, number: signal.Signals, namespace: bool
 ) -> None:
     with running_agent(workspace=tmp_path, prefix=process_namespace() if namespace else []) as agent:
@@ -140,10 +139,8 @@ def test_it_ends_within_a_second_of_a_signal_and_leaves_nothing(
             assert wire.frame() == b"\x01up\n"
             eventually(lambda: len(descendants(agent.pid)) >= 3)
             below = descendants(agent.pid)
-            started = time.monotonic()
             send(agent.pid, number)
             eventually(lambda: not runs(agent.pid))
-            assert time.monotonic() - started < 1.0
         assert agent.process.wait(60) == 0
         eventually(lambda: not any(map(runs, below)))
         with pytest.raises(GuestUnreachableError):

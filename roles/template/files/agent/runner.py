@@ -36,8 +36,8 @@ def start(program: Program, children: Children, terminal: Terminal | None, done:
     command, descriptors, child = program.command, Descriptors(), None
     descriptors.add(*(terminal.ends if terminal else ()))
     try:
-        bell, alarm = descriptors.alarm()
-        fd, waker = descriptors.alarm()
+        ended, notify = descriptors.event_fds()
+        fd, waker = descriptors.event_fds()
         if terminal:
             stdin = stdout = stderr = terminal.theirs
             feed: int | None = descriptors.add(os.dup(terminal.ours))
@@ -47,15 +47,15 @@ def start(program: Program, children: Children, terminal: Terminal | None, done:
             (out, stdout), (err, stderr) = descriptors.pipe(), descriptors.pipe()
             limit = command.max_output if program.kind == EXECUTION else ENDLESS
             outputs = [Output(STDOUT, out, limit), Output(STDERR, err, limit)]
-        child = children.spawn(command.argv, command.env, command.cwd, (stdin, stdout, stderr), alarm)
+        child = children.spawn(command.argv, command.env, command.cwd, (stdin, stdout, stderr), notify)
         descriptors.close(*{stdin, stdout, stderr})
-        program.began(child, children, fd, waker, terminal)
+        program.mark_started(child, children, fd, waker, terminal)
         ending = Ending(children, child, command.grace, terminal is not None)
         relay = Relay(program, child, command, ending, descriptors.close)
 
         def stay() -> None:
             try:
-                relay.run(bell, feed, outputs)
+                relay.run(ended, feed, outputs)
             except Exception as error:  # noqa: BLE001 - whoever waits for the end must be told one
                 sys.excepthook(type(error), error, error.__traceback__)
             finally:
@@ -82,7 +82,7 @@ def open_input(program: Program, descriptors: Descriptors) -> tuple[int | None, 
 def part(program: Program, children: Children, child: Child, descriptors: Descriptors) -> None:
     """Give back all that it had, and see that an end is known."""
     release(children, child)
-    program.parted(descriptors.close_all)
+    program.close_descriptors(descriptors.close_all)
     if program.end is None:
         program.finish({"exit": None, "signal": int(signal.SIGKILL), "timed_out": False}, False)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stream import Stream
 
 
-class Live:
+class AttachedClient:
     """A command's client: it is there for as long as its connection, and the command for as long as it is there."""
 
     #: The command's own.
@@ -42,7 +42,7 @@ class Live:
     def moment(self) -> float | None:
         return self._stream.moment
 
-    def hear(self, events: int) -> tuple[bytes, bool]:
+    def read_input(self, events: int) -> tuple[bytes, bool]:
         """Input for the command, and whether it was the last (a frame of length zero)."""
         frame = self._stream.receive(events)
         if frame and frame[0] != STDIN:
@@ -50,7 +50,7 @@ class Live:
             self._stream.leave()
         return (b"", frame is not None) if not frame else (frame[1:], False)
 
-    def pass_on(self, channel: int, data: bytes) -> bool:
+    def write_output(self, channel: int, data: bytes) -> bool:
         self._stream.send(encode_channel(channel, data))
         return True
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from attach import parse_signal, parse_size, pid_of
 from command import GRACE_LIMIT, Command
-from fields import parse_name, parse_number, parse_seconds, refuse_unknown, require
+from fields import check_fields, parse_name, parse_number, parse_seconds, require
 from program import BACKGROUND, TERMINAL
 from stream import CHUNK
 from wire import END_OF_STREAM, encode_channel, encode_json
@@ -45,13 +45,13 @@ def start(context: Context, peer: Peer, body: dict[str, Any]) -> None:
 
 def list_all(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     """Every session and detached execution that is known, oldest first."""
-    refuse_unknown(body, frozenset(), "session-list")
+    check_fields(body, frozenset(), "session-list")
     peer.send(encode_json({"sessions": [summary(program) for program in context.programs.all()]}))
 
 
 def read(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     """What there is of a program's output from ``offset`` on, without waiting for more."""
-    refuse_unknown(body, _READ, "session-read")
+    check_fields(body, _READ, "session-read")
     program = find(context, body)
     first, following = program.span()
     offset = parse_number(body, "offset", 0, following, first)
@@ -70,7 +70,7 @@ def read(context: Context, peer: Peer, body: dict[str, Any]) -> None:
 
 def kill(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     """With a signal, send it to the process group; without, end all of it, with a grace."""
-    refuse_unknown(body, _KILL, "to kill")
+    check_fields(body, _KILL, "to kill")
     program = find(context, body)
     running = program.end is None
     if body.get("signal") is not None:
