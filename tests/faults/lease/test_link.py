@@ -96,6 +96,7 @@ def test_what_is_marked_is_released_at_the_end_and_the_keeper_ends(
     link.end(SOON)
     assert cluster.claims() == ["b"]
     assert told.events() == ["held", "held", "ending", "released"]
+    assert link._process.wait(SOON) == 0
     with pytest.raises(ProcessLookupError):
         os.kill(link.pid, 0)
 
