@@ -13,7 +13,7 @@ import pathlib
 import secrets
 import typing as t
 
-from ..deadline import Deadline
+from ..deadline import Backoff, Deadline
 from ..engine import containers
 from ..engine.client import EngineClient, Json
 from ..engine.container_spec import ContainerSpec
@@ -21,7 +21,7 @@ from ..engine.images import require_image
 from ..errors import ConflictError, GoneError, InvalidError, SandboxError
 from ..guest.agent import Agent, AgentAddress
 from ..guest.errors import GuestTimeoutError, GuestUnreachableError
-from ..guest.privileges import probe_privileges
+from ..guest.privileges import Privileges, probe_privileges
 from ..text import clean_text
 from .agent_archive import agent_archive
 from .channel import agent_at, remove_folder, socket_folder
@@ -56,6 +56,7 @@ CLEANUP_SECONDS = 10.0
 TICK = 0.01
 LOOK_SECONDS = 0.5
 
+TOKEN_VARIABLE = "NAMZU_AGENT_BIND_TOKEN"  # noqa: S105 - the name of a variable
 _NO_PYTHON = ("executable file not found", "no such file or directory")
 
 
@@ -182,11 +183,13 @@ class Acquire:
             remove_folder(self._channel)
             uid = self._create_with(None)
         until = self.client.now() + datetime.timedelta(seconds=self.request.ttl)
-        archive = agent_archive(math.ceil(until.timestamp()))
+        archive = agent_archive(math.ceil(until.timestamp()), self.token)
         containers.put_archive(self.client, uid, FOLDER, archive, self.deadline)
         self._start(uid)
         argv = ["python3", "-I", "-S", "-B", AGENT]
-        self._agent_command = containers.create_exec(self.client, uid, argv, self.request.user, self.deadline)
+        self._agent_command = containers.create_exec(
+            self.client, uid, argv, self.request.user, self.deadline, env={TOKEN_VARIABLE: self.token}
+        )
         containers.start_exec(self.client, self._agent_command, self.container, self.deadline)
         return uid, until
 
@@ -207,7 +210,7 @@ class Acquire:
             REQUEST_LABEL: json.dumps(self.request.identity, sort_keys=True),
             CHANNEL_LABEL: channel,
         }
-        return container_spec(self.request, self.engine.image, self.name, channel, self.token, labels, start_by)
+        return container_spec(self.request, self.engine.image, self.name, channel, labels, start_by)
 
     def _start(self, uid: str) -> None:
         try:
@@ -239,8 +242,8 @@ class Acquire:
                 )
             self.deadline.sleep(LOOK_SECONDS / 5)
         self._channel = labels.get(CHANNEL_LABEL, RELAY)
-        self.token = bind_token(inspected)
         uid = str(inspected["Id"])
+        self.token = bind_token(self.client, uid, self.deadline)
         return uid, lease_end(self.client, uid, self.deadline)
 
     def _check_same(self, labels: t.Mapping[str, str]) -> None:
@@ -307,16 +310,24 @@ class Acquire:
         confinement = verify_confinement(inspected, spec, request, engine.seccomp)
         egress = prove_network(request, inspected, engine.network)
         agent = Agent(address, subject=subject)
-        try:
-            privileges = probe_privileges(agent, self.deadline.child(PROBE_SECONDS), subject)
-        except (GuestUnreachableError, GuestTimeoutError) as error:
-            raise self._explained(error) from error
+        privileges = self._probe(agent, subject)
         self._stage_ended("probe")
         network = None
         if request.network_probe and request.network is None:
             network = probe_no_network(agent, self.deadline, subject)
         self._stage_ended("boundary")
         return ContainerVerdict(privileges, confinement, egress, network)
+
+    def _probe(self, agent: Agent, subject: str) -> Privileges:
+        limit, backoff = self.deadline.child(PROBE_SECONDS), Backoff()
+        while True:
+            try:
+                return probe_privileges(agent, limit, subject)
+            except (GuestUnreachableError, GuestTimeoutError) as error:
+                # Over the relay nothing shows when PID 1 listens.
+                early = isinstance(error, GuestUnreachableError) and not error.sent and self.created
+                if not early or not backoff.wait(limit):
+                    raise self._explained(error) from error
 
     def _explained(self, error: SandboxError) -> SandboxError:
         """The error, or a better one when the agent has ended."""

@@ -10,7 +10,7 @@ import pathlib
 import tarfile
 
 from ..errors import MissingDependencyError
-from .names import AGENT, FOLDER, LEASE, LEASE_USER, PRIVATE
+from .names import AGENT, FOLDER, LEASE, LEASE_USER, PRIVATE, TOKEN
 
 #: Beside the collection's plugins; the same files that role ``template`` puts into a ConfigMap.
 _SOURCE = pathlib.Path(__file__).resolve().parents[3] / "roles" / "template" / "files" / "agent"
@@ -34,14 +34,15 @@ def agent_files() -> dict[str, bytes]:
     return files
 
 
-def agent_archive(until: int) -> bytes:
-    """A tar archive of the agent, of the lease's private folder, and of a lease that ends at ``until`` (seconds)."""
+def agent_archive(until: int, token: str) -> bytes:
+    """A tar archive of the agent, its bind token, the private folder, and a lease that ends at ``until`` (seconds)."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         _add(tar, _inside(AGENT), None, 0o755)
         _add(tar, _inside(PRIVATE), None, 0o700, int(LEASE_USER.partition(":")[0]))
         for name, content in agent_files().items():
             _add(tar, f"{_inside(AGENT)}/{name}", content, 0o644)
+        _add(tar, _inside(TOKEN), token.encode(), 0o600)
         _add(tar, _inside(LEASE), str(until).encode(), 0o644, time=until)
     return buffer.getvalue()
 

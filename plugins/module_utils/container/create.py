@@ -25,8 +25,6 @@ from .names import (
 )
 from .request import ContainerRequest
 
-TOKEN_VARIABLE = "NAMZU_AGENT_BIND_TOKEN"  # noqa: S105 - the name of a variable
-
 #: Bytes of each writable folder, which is memory; with a limit of memory, not more than that.
 FOLDER_SIZE = 512 * 1024 * 1024
 #: Writable in every sandbox whose image is read-only.
@@ -41,7 +39,6 @@ def container_spec(
     image: Json,
     name: str,
     channel: str,
-    token: str,
     labels: t.Mapping[str, str],
     start_by: int,
 ) -> ContainerSpec:
@@ -51,7 +48,6 @@ def container_spec(
         image: the image as the engine has it.
         name: the sandbox's name.
         channel: the path of the agent's socket on this machine, or ``relay``.
-        token: the agent's bind token.
         start_by: seconds since 1970 by which it must have been started.
     """
     binds = []
@@ -61,7 +57,6 @@ def container_spec(
         binds.append(Bind(checked_outputs(request.outputs), OUTPUTS))
     program = ("python3", "-E", "-s", "-S", "-B", f"{AGENT}/lease.py")
     own = {
-        TOKEN_VARIABLE: token,
         "NAMZU_AGENT_LISTENER": LISTENER_OFFER,
         "NAMZU_WORKSPACE": WORKSPACE,
         **({"NAMZU_OUTPUTS": OUTPUTS} if request.outputs is not None else {}),

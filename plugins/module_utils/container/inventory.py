@@ -15,10 +15,9 @@ from ..engine.client import EngineClient, Json
 from ..errors import GoneError, SandboxError
 from ..guest.agent import AgentAddress
 from .channel import agent_at
-from .create import TOKEN_VARIABLE
 from .errors import NotReadyError
 from .lease import lease_end
-from .names import CHANNEL_LABEL, NAME_LABEL, OWN_LABELS, RELAY, container_name
+from .names import CHANNEL_LABEL, NAME_LABEL, OWN_LABELS, RELAY, TOKEN, container_name
 from .release import is_leftover, labels_of
 
 #: Leases that are looked at side by side.
@@ -105,17 +104,14 @@ def locate_container(
             next_step="Acquire the sandbox again.",
         )
     found = str(inspected["Id"])
-    agent = agent_at(client, container, found, bind_token(inspected), labels.get(CHANNEL_LABEL, RELAY))
+    token = bind_token(client, found, deadline)
+    agent = agent_at(client, container, found, token, labels.get(CHANNEL_LABEL, RELAY))
     return LocatedContainer(name, found, container, agent)
 
 
-def bind_token(inspected: Json) -> str:
-    """The bind token of a container."""
-    for variable in (inspected.get("Config") or {}).get("Env") or ():
-        name, _equals, value = str(variable).partition("=")
-        if name == TOKEN_VARIABLE:
-            return value
-    return ""
+def bind_token(client: EngineClient, uid: str, deadline: Deadline) -> str:
+    """The bind token of the agent in a container."""
+    return containers.read_file(client, uid, TOKEN, deadline).decode("ascii", "replace")
 
 
 def _end(client: EngineClient, container: Json, deadline: Deadline) -> datetime.datetime | None:

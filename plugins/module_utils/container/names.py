@@ -28,6 +28,8 @@ RELAY = "relay"
 FOLDER = "/opt/namzu"
 AGENT = f"{FOLDER}/agent"
 LEASE = f"{FOLDER}/lease"
+#: The agent's bind token; nobody but root reads it, which no process of the sandbox is.
+TOKEN = f"{FOLDER}/token"
 #: Open to the lease's user alone; the folder of the socket is mounted below it.
 PRIVATE = f"{FOLDER}/private"
 SOCKET_FOLDER = f"{PRIVATE}/host"

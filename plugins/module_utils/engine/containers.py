@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import io
 import json
+import tarfile
 import typing as t
 import urllib.parse
 
@@ -87,19 +89,41 @@ def stat(client: EngineClient, container: str, path: str, deadline: Deadline) ->
     raise no_engine(f"HEAD {subject}", "the answer does not describe a file")
 
 
+def read_file(client: EngineClient, container: str, path: str, deadline: Deadline) -> bytes:
+    """The content of a file of the container; GoneError when there is none."""
+    subject = _subject(container)
+    query = {"path": path}
+    response = client.request("GET", _path(container, "/archive"), deadline, subject=subject, query=query)
+    with contextlib.suppress(tarfile.TarError, OSError), tarfile.open(fileobj=io.BytesIO(response.body)) as tar:
+        entry = tar.next()
+        file = tar.extractfile(entry) if entry is not None else None
+        if file is not None:
+            return file.read()
+    raise no_engine(f"GET {subject}", "the answer is not an archive of a file")
+
+
 def create_exec(
-    client: EngineClient, container: str, argv: t.Sequence[str], user: str, deadline: Deadline, *, attach: bool = False
+    client: EngineClient,
+    container: str,
+    argv: t.Sequence[str],
+    user: str,
+    deadline: Deadline,
+    *,
+    env: t.Mapping[str, str] | None = None,
+    attach: bool = False,
 ) -> str:
     """Prepare a command in a running container; the id that it is started by.
 
     Args:
         user: ``uid:gid``.
+        env: variables beside the container's own.
         attach: whether its standard input, output and error are carried.
     """
     subject = _subject(container)
     body = {
         "User": user,
         "Cmd": list(argv),
+        "Env": [f"{name}={value}" for name, value in (env or {}).items()],
         "WorkingDir": "/",
         **{f"Attach{stream}": attach for stream in ("Stdin", "Stdout", "Stderr")},
     }

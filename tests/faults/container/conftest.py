@@ -21,7 +21,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[FakeEngine]:
     # Paths of Unix sockets are short, and those of pytest's folders are not.
     with tempfile.TemporaryDirectory(prefix="nz-") as folder:
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
-        monkeypatch.setattr(acquire, "CLEANUP_SECONDS", 1.0)
+        monkeypatch.setattr(acquire, "CLEANUP_SECONDS", 5.0)
         made = FakeEngine(pathlib.Path(folder))
         yield made
         made.close()
@@ -29,7 +29,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[FakeEngine]:
 
 @pytest.fixture
 def client(engine: FakeEngine) -> EngineClient:
-    return EngineClient(EngineAccess(f"unix://{engine.path}", timeout=1.0))
+    return EngineClient(EngineAccess(f"unix://{engine.path}", timeout=3.0))
 
 
 @pytest.fixture

@@ -33,11 +33,11 @@ ACQUIRE = (
 )
 REASONS = {"api-unreachable", "api-timeout"}
 #: Far more than the bounds of the clients add up to, for a machine that is busy.
-BOUND = 30.0
+BOUND = 60.0
 
 
 def request(**options: t.Any) -> ContainerRequest:
-    return ContainerRequest(image="python", name="one", ready_timeout=3.0, **options)
+    return ContainerRequest(image="python", name="one", ready_timeout=20.0, **options)
 
 
 def test_acquire_sends_these_requests(engine: FakeEngine, client: EngineClient) -> None:

@@ -30,7 +30,7 @@ from ansible_collections.namzu.sandbox.tests.faults.fake.engine import FakeEngin
 
 
 def request(**options: t.Any) -> ContainerRequest:
-    return ContainerRequest(**{"image": "python", "name": "one", "ready_timeout": 5.0, **options})
+    return ContainerRequest(**{"image": "python", "name": "one", "ready_timeout": 30.0, **options})
 
 
 @pytest.mark.parametrize(
@@ -165,6 +165,8 @@ def test_same_request_of_the_name_finds_the_sandbox(engine: FakeEngine, client: 
     again = acquire_container(client, request())
     assert (again.uid, again.created, again.agent) == (first.uid, False, first.agent)
     assert len(engine.containers) == 1
+    assert again.agent.token == first.agent.token
+    assert first.agent.token not in str(engine.containers)
 
 
 @pytest.mark.parametrize("options", [{"pids": 20}, {"env": {"A": "2"}}, {"labels": {"a": "b"}}])
@@ -183,14 +185,14 @@ def test_container_that_is_not_a_sandbox_is_left_alone(engine: FakeEngine, clien
     engine.containers[uid]["Config"]["Labels"] = {}
     for work in (
         lambda: acquire_container(client, request()),
-        lambda: release_container(client, "one", Deadline(5)),
+        lambda: release_container(client, "one", Deadline(30)),
     ):
         with pytest.raises(ContainerMismatchError):
             work()
     with pytest.raises(GoneError):
-        locate_container(client, "one", Deadline(5))
+        locate_container(client, "one", Deadline(30))
     with pytest.raises(ContainerLeaseError):
-        renew_lease(client, "one", 3600, Deadline(5))
+        renew_lease(client, "one", 3600, Deadline(30))
     assert list(engine.containers) == [uid]
 
 
@@ -200,7 +202,7 @@ def test_container_that_has_ended_is_removed_at_the_next_use(
 ) -> None:
     uid = acquire_container(client, request()).uid
     engine.containers[uid]["State"] = {"Status": status, "Running": False}
-    assert [one.phase for one in list_containers(client, Deadline(5))] == ["finished"]
+    assert [one.phase for one in list_containers(client, Deadline(30))] == ["finished"]
     again = acquire_container(client, request(name="two"))
     assert list(engine.containers) == [again.uid]
     assert len(folders()) == 1
@@ -226,5 +228,5 @@ def test_lease_that_is_lost_has_a_reason(engine: FakeEngine, client: EngineClien
     if state == "expired":
         engine.containers[uid]["State"] = {"Status": "exited", "Running": False}
     with pytest.raises(ContainerLeaseError) as raised:
-        renew_lease(client, "one", 3600, Deadline(5), uid="another" if state == "replaced" else uid)
+        renew_lease(client, "one", 3600, Deadline(30), uid="another" if state == "replaced" else uid)
     assert raised.value.reason == state

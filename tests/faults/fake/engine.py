@@ -55,6 +55,7 @@ class FakeEngine:
         self.path = folder / "engine.sock"
         self.containers: dict[str, Json] = {}
         self.leases: dict[str, int] = {}
+        self.files: dict[tuple[str, str], bytes] = {}
         self.requests: list[str] = []
         self.faults: dict[int, Fault] = {}
         #: From this request on all are refused, as after the engine was killed.
@@ -159,6 +160,7 @@ class FakeEngine:
             (f"DELETE {one}", self._remove),
             (f"PUT {one}/archive", self._put),
             (f"HEAD {one}/archive", self._stat),
+            (f"GET {one}/archive", self._get),
             (f"POST {one}/start", self._start),
             (f"POST {one}/exec", lambda _q, _b, name: (201, {"Id": self._of(name)["Id"]})),
             ("POST /exec/([^/]+)/start", lambda _q, _b, _name: {}),
@@ -236,6 +238,10 @@ class FakeEngine:
             return 404, {"message": f"No such container: {name}"}
         with tarfile.open(fileobj=io.BytesIO(body)) as tar:
             self.leases[found["Id"]] = int(tar.getmember("lease").mtime)
+            for entry in filter(tarfile.TarInfo.isfile, tar):
+                file = tar.extractfile(entry)
+                assert file is not None
+                self.files[found["Id"], entry.name] = file.read()
         return 200, b""
 
     def _stat(self, _query: Json, _body: bytes, name: str) -> t.Any:
@@ -245,6 +251,15 @@ class FakeEngine:
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.leases[found["Id"]]))
         described = base64.b64encode(json.dumps({"name": "lease", "mtime": moment}).encode()).decode()
         return 200, b"", {"X-Docker-Container-Path-Stat": described}
+
+    def _get(self, query: Json, _body: bytes, name: str) -> t.Any:
+        content = self.files.get((self._of(name)["Id"], pathlib.PurePath(query["path"]).name), b"")
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            entry = tarfile.TarInfo("file")
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+        return 200, buffer.getvalue()
 
     def _start(self, _query: Json, _body: bytes, name: str) -> t.Any:
         found = self._of(name)

@@ -55,7 +55,7 @@ def test_what_cannot_be_honoured_is_refused(options: dict[str, t.Any]) -> None:
 
 def spec_body(image: dict[str, t.Any] | None = None, **options: t.Any) -> dict[str, t.Any]:
     request = ContainerRequest(image="python", **options)
-    return container_spec(request, image or {}, "one", "relay", "token", {}, 0).body()
+    return container_spec(request, image or {}, "one", "relay", {}, 0).body()
 
 
 def test_container_has_no_privilege_and_no_network() -> None:
