@@ -44,7 +44,7 @@ collection: environments ## The collection's tarball, and a path with nothing bu
 	@ln -s '$(abspath .venv/py313)'/lib/python3.13/site-packages/ansible_collections/kubernetes '$(DIST)'/ansible_collections/
 
 .PHONY: test
-test: environments ## All tests that need neither Go nor Kubernetes: lint, unit, sanity
+test: environments ## All tests that need neither Go nor Kubernetes: lint, unit, sanity, containers
 	@$(NOX) --tags test
 
 .PHONY: cluster-test

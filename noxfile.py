@@ -56,7 +56,16 @@ def mypy(session: nox.Session) -> None:
     config = (f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={ROOT / '.mypy_cache'}")
     with session.chdir(COLLECTIONS):
         run(session, "mypy", *config, "-p", f"{CORE}.module_utils", "-p", f"{CORE}.plugin_utils")
-    run(session, "mypy", *config, "noxfile.py", "requirements/install.py", "tools/cluster", "tests/sanity")
+    run(
+        session,
+        "mypy",
+        *config,
+        "noxfile.py",
+        "requirements/install.py",
+        "tools/cluster",
+        "tools/engine",
+        "tests/sanity",
+    )
     # In the pod the agent is a folder that Python starts, so its files import each other as top-level modules.
     with session.chdir(ROOT / "roles" / "template" / "files" / "agent"):
         run(session, "mypy", *config, ".")
@@ -139,6 +148,12 @@ def sanity(session: nox.Session) -> None:
     failed = [environment for environment, done in ran.items() if done.returncode != 0]
     if failed:
         session.error(f"ansible-test sanity failed: {', '.join(failed)}")
+
+
+@nox.session(tags=["container", "test"])
+def container(session: nox.Session) -> None:
+    """The container backend on a private Docker engine, or the one of DOCKER_HOST, and on Podman where it is installed."""
+    run(session, "pytest", "tests/container", *session.posargs)
 
 
 @nox.session(tags=["lifecycle", "cluster-test"])
