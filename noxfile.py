@@ -152,7 +152,7 @@ def sanity(session: nox.Session) -> None:
 
 @nox.session(tags=["container", "test"])
 def container(session: nox.Session) -> None:
-    """The container backend on a private Docker engine, or the one of DOCKER_HOST, and on Podman where it is installed."""
+    """The container backend on a private Docker engine or that of DOCKER_HOST, and on Podman where it is installed."""
     run(session, "pytest", "tests/container", *session.posargs)
 
 
