@@ -110,6 +110,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.i
     Standing,
     standing_sandboxes,
 )
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.prerequisites import check_namespace
 from ansible_collections.namzu.sandbox.plugins.module_utils.text import clean_value
 
 #: Seconds for reading one namespace: three or four lists.
@@ -162,6 +163,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         check_name("namespaces", namespace)
         selector = self.get_option("label_selector") or None
         found = standing_sandboxes(client, namespace, Deadline(LIST_SECONDS, client.clock), label_selector=selector)
+        if not found:
+            check_namespace(client, namespace)
         kinds, phases = self.get_option("kinds"), self.get_option("phases")
         return [one for one in found if _kind(one) in kinds and one.phase in phases]
 

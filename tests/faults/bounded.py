@@ -52,7 +52,6 @@ def set_up(cluster: FakeCluster) -> FakeCluster:
     elsewhere = {"namespaces": {"matchLabels": {"kubernetes.io/metadata.name": "elsewhere"}}}
     spec = {"tier": "Admin", "priority": 1, "subject": elsewhere}
     cluster.store.create("clusternetworkpolicies", "", {"metadata": {"name": "elsewhere"}, "spec": spec})
-    cluster.store.create("namespaces", "", {"metadata": {"name": NAMESPACE}})
     return cluster
 
 

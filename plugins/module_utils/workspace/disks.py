@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import typing as t
 
 from ..cluster.client import Client
@@ -20,6 +21,9 @@ from ..lifecycle.acquire.direct import Template
 from ..lifecycle.errors import AcquireError
 from .errors import WorkspaceDiskError
 from .names import DISKS_ANNOTATION
+
+#: The scheduler's messages about volumes (Kubernetes v1.36, ``pkg/scheduler/framework/plugins``).
+_ABOUT_VOLUMES = re.compile("persistent *volume|volume node affinity|storage *class|max volume count", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,8 +163,10 @@ def refuse_unbound(ref: ObjectRef, disks: t.Iterable[Disk], error: AcquireError)
     Raises:
         WorkspaceDiskError: naming the first such disk.
     """
+    # A claim of a StorageClass with WaitForFirstConsumer is Pending until its pod is scheduled, whatever the reason.
+    about_volumes = error.reason == "not-ready" or (error.reason == "capacity" and _ABOUT_VOLUMES.search(error.message))
     for disk in disks:
-        if disk.phase == "Bound":
+        if disk.phase == "Bound" or (disk.phase != "Lost" and not about_volumes):
             continue
         of = f" of the StorageClass {disk.storage_class}" if disk.storage_class else " without a StorageClass"
         state = "was not made" if disk.phase is None else f"is {disk.phase}"

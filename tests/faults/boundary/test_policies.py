@@ -44,7 +44,6 @@ def policed(cluster: FakeCluster) -> FakeCluster:
     cluster.store.create("networkpolicies", "team-b", {"metadata": {"name": "theirs"}, "spec": {"podSelector": {}}})
     spec = {"tier": "Admin", "priority": 1, "subject": {"namespaces": {}}}
     cluster.store.create("clusternetworkpolicies", "", {"metadata": {"name": "all"}, "spec": spec})
-    cluster.store.create("namespaces", "", {"metadata": {"name": NAMESPACE}})
     return cluster
 
 

@@ -39,6 +39,7 @@ class FakeCluster:
     def __enter__(self) -> t.Self:
         for part in (self.server, self.controller, self.agent):
             self._stack.enter_context(part)
+        self.store.create("namespaces", "", {"metadata": {"name": NAMESPACE}})
         self.store.create("networkpolicies", NAMESPACE, CLOSED)
         return self
 

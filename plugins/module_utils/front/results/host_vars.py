@@ -14,6 +14,9 @@ from ...cluster.auth.access import ENVIRONMENT
 
 CONNECTION = "namzu.sandbox.sandbox"
 
+#: The interpreter of the agent, found on the PATH of the image; without it Ansible looks for one, and warns.
+PYTHON = "python3"
+
 #: Access options that hold a name, an address or a path.
 _NAMED = ("kubeconfig", "context", "host", "ca_cert", "client_cert", "client_key", "validate_certs", "impersonate_user",
           "impersonate_groups")  # fmt: skip
@@ -44,6 +47,7 @@ def host_vars(
     }
     return {
         "ansible_connection": CONNECTION,
+        "ansible_python_interpreter": PYTHON,
         **{f"ansible_sandbox_{name}": value for name, value in variables.items()},
     }
 

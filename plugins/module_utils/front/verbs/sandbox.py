@@ -16,6 +16,7 @@ from ...lifecycle.batch import PartialAcquireError, acquire_many, numbered
 from ...lifecycle.durations import length, seconds
 from ...lifecycle.errors import ReplacedError
 from ...lifecycle.names import check_name
+from ...lifecycle.observed.prerequisites import check_namespace
 from ...lifecycle.release.many import names_matching, release_many
 from ...lifecycle.timestamps import timestamp
 from ...lifecycle.verification.spec import EgressBoundary, IngressBoundary
@@ -115,8 +116,11 @@ def _absent(client: Client, params: Params, context: Context, keeper: Keeping) -
         failed.intersection_update(failures)
     gone = [one.name for one in released if one.existed]
     result: Result = {"changed": bool(gone), "released": gone}
-    if not names and params.get("label_selector") is not None:
-        result["msg"] = f"No sandbox in {namespace} matches {params['label_selector']}."
+    selector = params.get("label_selector")
+    if not gone and not failures and (names or selector is not None):
+        check_namespace(client, namespace)
+        chosen = f"matches {selector}" if selector is not None else f"has the name {' or '.join(names)}"
+        result["msg"] = f"No sandbox in {namespace} {chosen}. Nothing was released."
     if gone:
         result["diff"] = _diff([{"name": name} for name in gone], [])
     return {**_unreleased(failures), **result} if failures else result

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""``sandbox_info``: what stands in a namespace."""
+"""``sandbox_info``: list the sandboxes of a namespace."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typing as t
 from ...deadline import Deadline
 from ...errors import InputError, MissingDependencyError
 from ...lifecycle.observed.inventory import standing_sandboxes
+from ...lifecycle.observed.prerequisites import check_namespace
 from ..options.specs import SANDBOX_INFO, Params
 from ..results.sandboxes import standing_result
 from ..verb import Context, Result, Verb, connect, namespace_of
@@ -28,6 +29,8 @@ def run(params: Params, context: Context) -> Result:
             name=params.get("name"),
             label_selector=params.get("label_selector"),
         )
+        if not found:
+            check_namespace(client, namespace_of(params, client))
     sandboxes = [standing_result(standing) for standing in found]
     result: Result = {"changed": False, "sandboxes": sandboxes}
     if select is not None:

@@ -11,6 +11,7 @@ import typing as t
 from ...cluster.client import Client
 from ...cluster.resources import Body
 from ...lifecycle.durations import length, seconds
+from ...lifecycle.observed.prerequisites import check_namespace
 from ...lifecycle.verification.spec import EgressBoundary, IngressBoundary
 from ...workspace.delete import DeleteRequest, delete_workspace
 from ...workspace.fencing import mode_of
@@ -103,7 +104,11 @@ def _absent(client: Client, params: Params, context: Context, keeper: Keeping) -
     )
     with giving_back(keeper, asked.namespace, asked.workspace_id):
         existed = delete_workspace(client, asked, uid=params.get("uid"), dry_run=context.check_mode)
-    return _changed({"workspace_id": asked.workspace_id, "name": asked.ref.name}, {}, changed=existed)
+    if existed:
+        return _changed({"workspace_id": asked.workspace_id, "name": asked.ref.name}, {}, changed=True)
+    check_namespace(client, asked.namespace)
+    message = f"Namespace {asked.namespace}: no workspace {asked.workspace_id} exists. Nothing was deleted."
+    return {"changed": False, "msg": message}
 
 
 def _request(client: Client, params: Params) -> WorkspaceRequest:

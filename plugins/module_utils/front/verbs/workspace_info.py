@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""``workspace_info``: which workspaces there are."""
+"""``workspace_info``: list the workspaces of a namespace."""
 
 from __future__ import annotations
 
 from ...deadline import Deadline
+from ...lifecycle.observed.prerequisites import check_namespace
 from ...workspace.inventory import list_workspaces
 from ..options.specs import WORKSPACE_INFO, Params
 from ..results.workspaces import summary_result
@@ -24,6 +25,8 @@ def run(params: Params, context: Context) -> Result:
             workspace_id=params.get("workspace_id"),
             label_selector=params.get("label_selector"),
         )
+        if not found:
+            check_namespace(client, namespace_of(params, client))
     return {"changed": False, "workspaces": [summary_result(one) for one in found]}
 
 

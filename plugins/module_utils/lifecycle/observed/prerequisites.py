@@ -8,11 +8,13 @@ and nothing is refused.
 
 from __future__ import annotations
 
+import contextlib
+
 from ...cluster.client import Client
 from ...cluster.reads import read
 from ...cluster.resources import NAMESPACE, RUNTIME_CLASS, ObjectRef
 from ...deadline import Deadline
-from ...errors import CredentialError, GoneError, InputError, NotServedError
+from ...errors import CredentialError, GoneError, InputError, NotServedError, SandboxError
 
 
 def check_runtime_class(client: Client, name: str, deadline: Deadline) -> None:
@@ -31,15 +33,20 @@ def check_runtime_class(client: Client, name: str, deadline: Deadline) -> None:
         )
 
 
-def check_namespace(client: Client, name: str, deadline: Deadline) -> None:
-    """Refuse a namespace that does not exist.
+#: Seconds for reading a namespace after nothing was found in it.
+NAMESPACE_SECONDS = 5.0
+
+
+def check_namespace(client: Client, name: str) -> None:
+    """Refuse a namespace that does not exist, after nothing was found in it.
 
     Raises:
-        InputError: it does not exist.
-        ApiError, ApiUnreachableError: it cannot be read for another reason than missing rights.
+        InputError: it does not exist. Whatever else keeps it from being read is no failure of the caller.
     """
-    ref = NAMESPACE.ref("", name)
-    if not _may_exist(client, ref, deadline):
+    ref, exists = NAMESPACE.ref("", name), True
+    with contextlib.suppress(SandboxError):
+        exists = _may_exist(client, ref, Deadline(NAMESPACE_SECONDS, client.clock))
+    if not exists:
         raise InputError(
             f"namespace is {name!r}: {ref} does not exist.",
             object=str(ref),

@@ -12,14 +12,17 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.sandboxes import standing_result
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, Result, perform
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, Result, Verb, perform
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.capacity_info import VERB as CAPACITY_INFO
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.sandbox import VERB as SANDBOX
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.sandbox_info import VERB as SANDBOX_INFO
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.workspace import VERB as WORKSPACE
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.workspace_info import VERB as WORKSPACE_INFO
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import Standing
 
 from ....faults.fake.cluster import FakeCluster
 from ....faults.fake.controller import NAMESPACE
-from ....faults.fake.plan import Request, status
+from ....faults.fake.plan import Fault, How, Request, status
 from ..playing import access
 
 READY = {"type": "Ready", "status": "True"}
@@ -184,3 +187,31 @@ def test_pool_that_is_missing_is_named(cluster: FakeCluster) -> None:
 def test_name_that_cannot_be_one_is_refused_before_anything_is_sent(cluster: FakeCluster) -> None:
     assert capacity(cluster, warm_pool="../pods")["reason"] == "invalid-input"
     assert cluster.plan.received() == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "options"),
+    [
+        (SANDBOX_INFO, {}),
+        (WORKSPACE_INFO, {}),
+        (SANDBOX, {"state": "absent", "name": "a"}),
+        (SANDBOX, {"state": "absent", "label_selector": "a=b"}),
+        (WORKSPACE, {"state": "absent", "workspace_id": "a", "delete_disk": True}),
+    ],
+    ids=["sandbox_info", "workspace_info", "sandbox-name", "sandbox-selector", "workspace"],
+)
+def test_namespace_that_does_not_exist_is_an_error_where_it_can_be_known(
+    cluster: FakeCluster, verb: Verb, options: dict[str, t.Any]
+) -> None:
+    def run(namespace: str) -> dict[str, t.Any]:
+        defaults = {name: option.get("default") for name, option in verb.options.items()}
+        given = {**defaults, **access(cluster), **options, "namespace": namespace}
+        return perform(verb, given, Context(check_mode=False, environ={}))
+
+    missing = run("nowhere")
+    assert (missing["failed"], missing["reason"], missing["object"]) == (True, "invalid-input", "Namespace nowhere")
+    cluster.plan.add(Fault(How.STATUS, 403), Request("get", "namespaces"))
+    assert not run("nowhere").get("failed"), "nothing is known without the right to read it"
+    empty = run(NAMESPACE)
+    assert not empty["changed"]
+    assert "msg" in empty or verb.name.endswith("_info")

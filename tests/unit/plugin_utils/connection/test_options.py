@@ -59,6 +59,8 @@ def test_host_vars_are_options_of_the_connection() -> None:
     params = dict.fromkeys(ACCESS, "x") | {"agent": {"port": 2048, "address": "pod_ip"}}
     made = host_vars(SANDBOX, params, {})
     assert made.pop("ansible_connection") == "namzu.sandbox.sandbox"
+    # Without it Ansible looks for an interpreter, and warns.
+    assert made.pop("ansible_python_interpreter") == "python3"
     assert set(made) <= known
     assert (made["ansible_sandbox_agent_port"], made["ansible_sandbox_agent_address"]) == (2048, "pod_ip")
 
