@@ -38,7 +38,7 @@ class AgentAddress:
 
 @dataclasses.dataclass(frozen=True)
 class Health:
-    """What an agent says about itself.
+    """What an agent reports about itself.
 
     Attributes:
         protocol: version of the wire.
@@ -70,7 +70,7 @@ class Agent:
 
     Every method raises GuestUnreachableError (no connection, or it ended early), GuestTimeoutError (the deadline
     passed), GuestUnauthorizedError (another pod's agent), GuestProtocolError (no agent) and GuestRefusedError (the
-    agent says no; its ``kind`` says why).
+    agent refuses the request; its ``kind`` is the reason).
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class Agent:
         """Nothing is connected here. Time is each call's deadline's.
 
         Args:
-            subject: whose agent this is, in words for messages, for example ``sandbox team-a/build-7``.
+            subject: the object whose agent this is, for messages, for example ``sandbox team-a/build-7``.
             heartbeat: seconds (0.1 to 3600; 15 when not given) between the heartbeats of streams. When three of them
-                are missing, either side takes the other for gone. 0 is off.
+                are missing, either side treats the connection as lost. 0 is off.
         """
         self.address = address
         self.subject = subject
@@ -92,12 +92,12 @@ class Agent:
 
     @property
     def peer(self) -> Peer:
-        """The agent in words, for messages; without the token."""
+        """The agent's address and subject for messages, without the token."""
         return Peer(self.address.host, self.address.port, self.subject, self.address.dial)
 
     @property
     def caller(self) -> Caller:
-        """What the other files of this package call the agent with."""
+        """The peer, the token and the heartbeat of a call, for the other modules of this package."""
         return Caller(self.peer, self.address.token, self.heartbeat)
 
     def healthz(self, deadline: Deadline) -> Health:
@@ -179,7 +179,7 @@ class Agent:
         if wrong:
             raise protocol_error(self.peer, "healthz", f"the answer lacks {', '.join(wrong)}")
         if answer["protocol"] != PROTOCOL:
-            raise protocol_error(self.peer, "healthz", f"it speaks protocol {answer['protocol']}; we speak {PROTOCOL}")
+            raise protocol_error(self.peer, "healthz", f"its protocol is {answer['protocol']}, not {PROTOCOL}")
         values = {name: answer[name] for name in shape}
         values["features"] = frozenset(str(feature) for feature in answer["features"])
         values["uptime"] = float(answer["uptime"])

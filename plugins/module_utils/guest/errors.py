@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong between us and the agent in a pod.
+"""Errors of the client of the agent in a pod.
 
-The text names the operation, the agent (``agent host:port`` and what the caller says that it is), what came back and
-what to do. It is built from those words alone, so no error, argument or chained error carries the bind token.
+The text names the operation, the agent (``agent host:port`` and its subject), the answer and the next step. It is built
+from those alone, so no error, argument or chained error carries the bind token.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class GuestUnauthorizedError(GuestError):
 
 
 class GuestRefusedError(GuestError):
-    """The agent understood the request and says no.
+    """The agent understood the request and refused it.
 
     Attributes:
-        kind: the agent's word from its closed list (``not-found``, ``bad-cwd``, ``busy``, …; docs/reference/guest.md).
+        kind: one of the agent's closed list (``not-found``, ``bad-cwd``, ``busy``, …; docs/reference/guest.md).
     """
 
     reason = "agent-refused"
@@ -105,7 +105,7 @@ class GuestStoppedError(GuestError):
 
 
 class GuestUnsupportedError(GuestRefusedError):
-    """The agent in the pod is older than what is asked of it.
+    """The agent in the pod does not have the feature.
 
     Attributes:
         feature: the name that its health lacks.
@@ -152,10 +152,10 @@ class _ExecutionError(GuestError):
 
 
 class ExecutionDetachedError(_ExecutionError):
-    """We stopped looking at an execution, which goes on.
+    """The client stopped following an execution, which goes on.
 
     Attributes:
-        reached: whether the agent had shown it to us at all.
+        reached: whether any connection to the execution was made.
     """
 
     reason = "execution-detached"
@@ -167,7 +167,7 @@ class ExecutionDetachedError(_ExecutionError):
 
 
 class ExecutionLostError(_ExecutionError):
-    """The agent knows no execution of that id: it was started anew, or has forgotten it. How it ended is unknown."""
+    """The agent has no execution of that id: it was restarted, or has removed it. The result is unknown."""
 
     reason = "execution-lost"
 
@@ -194,7 +194,7 @@ class PrivilegeError(SandboxError):
     """A sandbox whose processes have privileges, or whose privileges could not be read. It must not be used.
 
     Attributes:
-        excess: field of ``/proc/self/status`` to what it says, with capabilities by name; empty when unreadable.
+        excess: field of ``/proc/self/status`` to its value, with capabilities by name; empty when unreadable.
     """
 
     reason = "privileged"

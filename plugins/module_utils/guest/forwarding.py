@@ -22,7 +22,7 @@ _CHUNK = 64 * 1024
 CONNECT_SECONDS = 15.0
 #: Connections that one local port carries at a time.
 CONNECTION_LIMIT = 64
-#: Seconds that a connection may be silent: longer than any does, because the heartbeat finds out the dead.
+#: Seconds that a connection may be silent: the heartbeat finds lost connections earlier.
 _UNBOUNDED = 10 * 365 * 86400.0
 
 
@@ -65,7 +65,7 @@ class TcpStream:
         )
 
     def end_sending(self, deadline: Deadline) -> None:
-        """Send no more; what the other side still says can be received."""
+        """End the outward direction; the other direction stays open."""
         self._call.connection.write(END_OF_STREAM, deadline)
 
     def _on_event(self, event: dict[str, t.Any]) -> None:
@@ -75,7 +75,7 @@ class TcpStream:
 def open_tcp(agent: Agent, port: int, *, deadline: Deadline) -> TcpStream:
     """Connect to a port in the sandbox, on 127.0.0.1 or ::1 there.
 
-    Raises GuestRefusedError ``not-connected`` when nobody listens, GuestUnsupportedError for an agent without the
+    Raises GuestRefusedError ``not-connected`` when no program listens, GuestUnsupportedError for an agent without the
     feature ``open-tcp``, and the errors of ``Agent``.
     """
     call = agent.caller.call("open-tcp", {"port": port}, deadline, feature="open-tcp", heartbeat=agent.heartbeat)
@@ -86,7 +86,7 @@ def open_tcp(agent: Agent, port: int, *, deadline: Deadline) -> TcpStream:
 class Forwarder:
     """A local port whose connections lead to a port in the sandbox. A context manager that closes all of it.
 
-    A connection that cannot be made there is closed here, and ``failure`` says why.
+    A connection that cannot be made there is closed here, and ``failure`` is the error.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Forwarder:
 
         Args:
             port: in the sandbox.
-            host: the local address; whoever reaches it reaches the sandbox, so it is the loopback unless you say so.
+            host: the local address; every program that can connect to it reaches the sandbox; the loopback by default.
             local_port: 0 takes a free one.
 
         Raises OSError when the local port cannot be listened on.
@@ -171,7 +171,7 @@ class Forwarder:
         return Deadline(seconds, self._clock, cancellation=self._cancellation)
 
     def _inward(self, near: socket.socket, far: TcpStream) -> None:
-        """What the sandbox says; when it is lost, the near side is closed, which ends the other thread."""
+        """Bytes from the sandbox; when the connection is lost, the near side is closed, which ends the other thread."""
         how = socket.SHUT_RDWR
         try:
             while data := far.receive(self._within(_UNBOUNDED)):

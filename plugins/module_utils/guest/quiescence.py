@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""A disk that nobody is writing to: stop everything in a sandbox, and have what was written put on the disk."""
+"""A disk without writers: stop every process of a sandbox, and flush its file system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StoppedProcess:
 
     Attributes:
         pid: in the pod.
-        name: of its program, as the kernel keeps it.
+        name: of its program, as the kernel shows it.
         signal: the number of the last one that it was sent.
         id, kind: of the execution or session that it belonged to, or None.
     """

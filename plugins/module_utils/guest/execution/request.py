@@ -10,7 +10,7 @@ import typing as t
 from ...errors import InputError
 from ..protocol.wire import CHANNEL_STDIN, END_OF_STREAM, encode_channel
 
-#: Bytes of each output stream that are kept when the caller does not say.
+#: Bytes of each output stream that are returned when the caller sets no other limit.
 DEFAULT_MAX_OUTPUT = 1024 * 1024
 
 #: Seconds between SIGTERM and SIGKILL when the caller does not name another grace.

@@ -13,7 +13,7 @@ from .stream import EventCallback, Execution, OutputCallback, Pieces, collect, e
 
 
 class RunningExecution:
-    """Gives a command's output as it comes. A context manager; whoever leaves it early ends the command."""
+    """The output of a command while it runs. A context manager; leaving it early ends the command."""
 
     def __init__(self, call: Call, max_output: int) -> None:
         self._call = call
@@ -21,7 +21,7 @@ class RunningExecution:
         self._result: Execution | None = None
         if "started" not in call.answer:
             call.close()
-            raise call.protocol_error("the answer says neither that the program started nor why not")
+            raise call.protocol_error("the answer has neither a started program nor an error")
 
     def __enter__(self) -> t.Self:
         return self
@@ -52,7 +52,7 @@ class RunningExecution:
 
 @contextlib.contextmanager
 def explained(call: Call) -> t.Iterator[None]:
-    """A block in which a stream is read: what goes wrong with it is told with the agent's name and the operation's."""
+    """A block in which a stream is read: its errors get the names of the agent and the operation."""
     try:
         yield
     except GuestProtocolError as error:
@@ -64,6 +64,6 @@ def explained(call: Call) -> t.Iterator[None]:
 
 
 def followed(call: Call, on_event: EventCallback | None = None) -> Pieces:
-    """The output of a kept program, piece by piece; returns the event of its end."""
+    """The output of a retained program, piece by piece; returns the event of its end."""
     with explained(call):
         return (yield from follow(call.connection.receive, None, on_event))

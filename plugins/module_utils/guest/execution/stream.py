@@ -49,7 +49,7 @@ class Execution:
 
     @property
     def cut_short(self) -> bool:
-        """Whether it is known to have been ended with its pod, so that its exit code says nothing of itself."""
+        """Whether it is known to have been ended with its pod, so that its exit code is not its own result."""
         return self.stopped and self.rc != 0
 
     @property
@@ -71,8 +71,8 @@ def _text(data: bytes, truncated: bool) -> str:
 def collect(receive: t.Callable[[], bytes], max_output: int, on_output: OutputCallback | None = None) -> Execution:
     """Read a command's stream to its end.
 
-    ``receive`` gives the next frame. Raises GuestProtocolError for a stream that is none, and GuestRefusedError when
-    the agent gives up on the command; both without an object, which the caller knows.
+    ``receive`` returns the next frame. Raises GuestProtocolError for a stream that is not valid, and GuestRefusedError
+    when the agent ends it with an error; both without an object, which the caller adds.
     """
     output = {"stdout": bytearray(), "stderr": bytearray()}
     pieces = follow(receive, max_output)
@@ -94,7 +94,7 @@ def follow(receive: t.Callable[[], bytes], max_output: int | None, on_event: Eve
     """Give a command's output piece by piece, as ``("stdout" or "stderr", bytes)``, and return the event of its end.
 
     Args:
-        max_output: bytes of each stream after which it is no agent's; None when there is no bound.
+        max_output: bytes of each stream that an agent may send; None when there is no bound.
         on_event: called with every event that neither ends nor refuses.
     """
     reader = StreamReader(max_output, on_event)
@@ -120,7 +120,7 @@ class StreamReader:
     def end(self) -> dict[str, t.Any]:
         """The event of the command's end; GuestProtocolError when there was none."""
         if self._end is None:
-            raise GuestProtocolError("the stream ended without saying how the command did")
+            raise GuestProtocolError("the stream ended without the event that ends a command")
         return self._end
 
     def take(self, frame: bytes) -> tuple[str, bytes] | None:
@@ -137,7 +137,7 @@ class StreamReader:
             return None
         name = _NAMES.get(channel)
         if name is None:
-            raise GuestProtocolError(f"a stream frame is on channel {channel}, which means nothing here")
+            raise GuestProtocolError(f"a stream frame is on channel {channel}, which is not a valid channel here")
         self._seen[channel] += len(data)
         if self._max_output is not None and self._seen[channel] > self._max_output:
             raise GuestProtocolError(f"{name} is longer than the {self._max_output} bytes that were asked for")
@@ -156,11 +156,11 @@ def _event(data: bytes) -> dict[str, t.Any]:
 
 
 def execution_of(end: dict[str, t.Any], stdout: bytes = b"", stderr: bytes = b"") -> Execution:
-    """The Execution that an ``end`` event tells of; GuestProtocolError when it tells of none."""
+    """The Execution that an ``end`` event describes; GuestProtocolError when it is not valid."""
     code, signal = end.get("exit"), end.get("signal")
     numbers = [value for value in (code, signal) if isinstance(value, int) and not isinstance(value, bool)]
     if len(numbers) != 1:
-        raise GuestProtocolError("the event that ends a command says neither its exit code nor its signal")
+        raise GuestProtocolError("the event that ends a command has neither an exit code nor a signal")
     dropped_stdout, dropped_stderr = _count(end, "dropped_stdout"), _count(end, "dropped_stderr")
     return Execution(
         rc=numbers[0] if signal is None else 128 + numbers[0],

@@ -14,12 +14,12 @@ from .connection import Connection, Peer, connect, protocol_error
 from .heartbeat import DEFAULT_HEARTBEAT
 from .wire import FIRST_FRAME_LIMIT, FRAME_LIMIT, decode_json, encode, encode_json
 
-#: An agent may answer with a longer interval than was asked for, but not with one that nobody would wait out.
+#: An agent may answer with a longer interval than was asked for, within this factor of it.
 _LONGEST_ECHO = 10.0
 
 
 class Caller(t.NamedTuple):
-    """Whom we call, and how.
+    """The agent that is called, and how.
 
     Attributes:
         peer: the agent.
@@ -48,8 +48,8 @@ class Caller(t.NamedTuple):
 
         Args:
             following: frames that are sent after the request, as the agent takes them.
-            feature: what an agent must name in its health to know this operation.
-            heartbeat: seconds between the heartbeats of the stream that follows; an agent that knows none sends none.
+            feature: the name in an agent's health that means this operation.
+            heartbeat: seconds between the heartbeats of the stream; an agent without the feature sends none.
         """
         request = self._request(operation, body, heartbeat)
         connection = connect(self.peer, operation, deadline)
@@ -65,7 +65,7 @@ class Caller(t.NamedTuple):
 
     def _request(self, operation: str, body: t.Mapping[str, t.Any], heartbeat: float) -> bytes:
         """The request as one frame with the token, or, when that is too large for strangers, as two."""
-        # Beside the body: there an older agent, which refuses fields that it does not know, does not look.
+        # Beside the body: an older agent refuses unknown fields in the body only.
         beat = {"heartbeat": heartbeat} if heartbeat else {}
         whole = encode_json({"op": operation, "token": self.token, **beat, "body": body})
         if len(whole) <= FIRST_FRAME_LIMIT:
@@ -102,9 +102,9 @@ class Caller(t.NamedTuple):
         message = clean_text(error.get("message", ""), 500)
         if kind == "unauthorized":
             return GuestUnauthorizedError(
-                f"{operation} at {self.peer.name}: the agent does not accept our bind token.",
+                f"{operation} at {self.peer.name}: the agent does not accept the bind token.",
                 object=self.peer.name,
-                next_step="The address belongs to another pod by now: read the sandbox again and use its live pod.",
+                next_step="The address belongs to another pod now: read the sandbox again and use its live pod.",
             )
         if kind == "unsupported":
             return unsupported(self.peer, operation, feature or operation)
@@ -117,7 +117,7 @@ class Caller(t.NamedTuple):
 
 
 class Call:
-    """A connection whose first answer has come. A context manager that closes it."""
+    """A connection whose first answer was received. A context manager that closes it."""
 
     def __init__(self, caller: Caller, operation: str, connection: Connection, answer: dict[str, t.Any]) -> None:
         self.caller = caller
@@ -150,7 +150,7 @@ class Call:
         return found
 
     def protocol_error(self, what: str) -> GuestProtocolError:
-        """The error for an answer that no agent gives."""
+        """The error for an answer that is not valid."""
         return protocol_error(self.caller.peer, self.operation, what)
 
     def event(self, data: bytes) -> dict[str, t.Any]:
@@ -159,9 +159,9 @@ class Call:
 
 
 def unsupported(peer: Peer, operation: str, feature: str) -> GuestUnsupportedError:
-    """The error for an agent that does not name ``feature``."""
+    """The error for an agent without ``feature``."""
     return GuestUnsupportedError(
-        f"{operation} at {peer.name}: the agent does not know {feature}.",
+        f"{operation} at {peer.name}: the agent does not have the feature {feature}.",
         feature=feature,
         object=peer.name,
         next_step=_NEXT_STEPS["unsupported"],
@@ -174,7 +174,7 @@ _NEXT_STEPS = {
     "is-a-directory": "Name a file.",
     "not-executable": "Look at the file's mode and its first line, and whether it is built for this machine.",
     "bad-cwd": "Create the folder first, or name one that exists in the pod.",
-    "busy": "The agent serves as many as it may: try again later, or use fewer at a time.",
+    "busy": "The agent is at its limit: try again later, or use fewer connections or programs at a time.",
     "exhausted": "The pod has no process, file or memory left: raise its limits, or run less at a time.",
     "stopping": "The pod is being stopped: use another one.",
     "unsupported": "The agent in this pod is older than this collection: apply the template role and renew the pool.",
@@ -182,7 +182,7 @@ _NEXT_STEPS = {
     "existing file that this user may not write is replaced only when that is asked for (replace).",
     "outside": "The template's NAMZU_AGENT_ROOTS names the folders that files are read and written beneath.",
     "no-space": "Free space in the sandbox, or raise the size of the template's workspace.",
-    "changed": "Somebody in the sandbox changes it at the same time: try again when that is over.",
+    "changed": "A program in the sandbox changes it at the same time: try again when that has ended.",
     "checksum": "Send it again.",
     "not-connected": "Look whether the program in the sandbox listens, on 127.0.0.1 or on all addresses.",
     "quiescing": "Wait until everything has been stopped, then start it.",

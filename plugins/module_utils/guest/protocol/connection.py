@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One connection to an agent: connecting, sending and receiving frames, all within one deadline.
 
-Sending and receiving go on side by side, because an agent that is busy writing a command's output to us does not read
-the rest of that command's input.
+Sending and receiving alternate, because an agent that writes a command's output does not read the rest of its input.
 """
 
 from __future__ import annotations
@@ -29,29 +28,29 @@ CONNECT_WAITS = (0.1, 0.3)
 #: what is to be done there may have days.
 CONNECT_SECONDS = 10.0
 
-#: A command may be silent for hours, and a node that died says nothing either: found out after 30 + 3 * 10 s.
+#: A command may be silent for hours, and a lost node sends nothing either: it is found after 30 + 3 * 10 s.
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 #: Seconds of one wait: the kernel takes milliseconds in a C int, which ends after 24 days, and a deadline may be later.
 LONGEST_WAIT = 3600.0
 
-#: Bytes of one call to the kernel; a file that goes out costs a turn of our loop, and of the agent's, for each.
+#: Bytes of one call to the kernel; a file that is sent costs a turn of the loop on both sides for each.
 _RECEIVED = 64 * 1024
 _SENT = 256 * 1024
 #: Stop taking from the source of outgoing frames while this much is unsent.
 _OUTGOING_MARK = 256 * 1024
 
-#: How Go, which the API server and the kubelet are written in, says that nobody listens: nothing was sent then.
+#: The text of Go (API server, kubelet) for a port without a listener: nothing was sent then.
 _REFUSED = "connection refused"
 
-_NO_LISTENER_STEP = "Look whether the pod runs and its agent listens there, and whether an ingress policy admits us."
+_NO_LISTENER_STEP = "Check that the pod runs, that its agent listens there, and that an ingress policy allows this."
 
 #: Makes a connected socket within a deadline.
 Dial = t.Callable[[Deadline], socket.socket]
 
 
 class Peer(t.NamedTuple):
-    """Whom we talk to, in words for messages and in numbers for the socket; never the token."""
+    """The address and the subject of an agent, for messages and for the socket; never the token."""
 
     host: str
     port: int
@@ -60,7 +59,7 @@ class Peer(t.NamedTuple):
 
     @property
     def name(self) -> str:
-        """``agent host:port``, and whose agent that is when the caller said so."""
+        """``agent host:port``, and the subject when the caller named it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"agent {host}:{self.port}" + (f" of {self.subject}" if self.subject else "")
 
@@ -79,7 +78,7 @@ class Connection:
         self._source: t.Iterator[bytes] = iter(())
         self._sending = True
         self._answered = False
-        #: Guards what is outgoing: the heartbeat's thread, and whoever writes, may not be the one who receives.
+        #: Guards the outgoing bytes: the heartbeat's thread and writers may not be the thread that receives.
         self._lock = threading.Lock()
         self._heartbeat = 0.0
         self._last_received = 0.0
@@ -125,7 +124,7 @@ class Connection:
                     self._outgoing += frame
                     self._flush()
                     if self._outgoing and self._sending:
-                        # Whoever is waiting for a frame by now sends the rest.
+                        # The thread that waits for a frame sends the rest.
                         self._watch()
                     return self._sending
             remaining = deadline.remaining()
@@ -134,13 +133,13 @@ class Connection:
             writable.poll(min(remaining, LONGEST_WAIT) * 1000)
 
     def start_heartbeat(self, interval: float) -> None:
-        """From now on both sides say every ``interval`` seconds that they are there; three misses end it."""
+        """From now on both sides send a heartbeat every ``interval`` seconds; three missing ones end the connection."""
         self._last_received = self.deadline.clock.monotonic()
         self._heartbeat = interval
         HEARTBEAT_SENDER.add(self, interval)
 
     def send_heartbeat(self) -> None:
-        """Say that we are there, unless something else is on its way."""
+        """Send a heartbeat, unless other bytes are outgoing."""
         with self._lock:
             if not self._outgoing:
                 self._outgoing += encode(HEARTBEAT)
@@ -153,7 +152,7 @@ class Connection:
             deadline: for this frame, instead of the connection's own.
 
         Raises GuestTimeoutError when the deadline passes, GuestUnreachableError when the connection ends or its
-        heartbeat does, GuestProtocolError when the other side does not speak in frames.
+        heartbeat does, GuestProtocolError when the other side does not send valid frames.
         """
         within = deadline or self.deadline
         while True:
@@ -186,7 +185,7 @@ class Connection:
         if remaining > 0.0 and (self._selector.select(min(patience, LONGEST_WAIT)) or patience > LONGEST_WAIT):
             return
         if patience < remaining:
-            raise self._lost(f"nothing was heard for {MISSES * self._heartbeat:g} s, three heartbeats,")
+            raise self._lost(f"nothing was received for {MISSES * self._heartbeat:g} s, three heartbeats,")
         raise timed_out(self._peer, self._operation, "stream" if self._answered else "answer", deadline)
 
     def _watch(self) -> None:
@@ -204,7 +203,7 @@ class Connection:
         except BlockingIOError:
             return
         except OSError:
-            # The agent may have closed after answering why; what it said is still to be read.
+            # The agent may have closed after an error answer, which is still to be read.
             self._sending = False
             return
         del self._outgoing[:sent]
@@ -227,23 +226,23 @@ class Connection:
             self._last_received = self.deadline.clock.monotonic()
 
     def _lost(self, what: str) -> GuestError:
-        heard = self._answered or self._decoder.midway
-        when = "in the middle of the answer" if heard else "before any answer"
-        # Who carries a connection may know why it ended: the API server, of a port that it forwards.
+        answered = self._answered or self._decoder.midway
+        when = "in the middle of the answer" if answered else "before any answer"
+        # A forwarded port has the API server's error text.
         said = getattr(self._socket, "said", "")
         lost = f"{self._operation} at {self._peer.name}: {what} {when}" + (f" ({said})" if said else "")
-        if _REFUSED in said and not heard:
+        if _REFUSED in said and not answered:
             return GuestUnreachableError(f"{lost}.", object=self._peer.name, next_step=_NO_LISTENER_STEP)
         return GuestUnreachableError(
             f"{lost}; the request may have been carried out.",
             sent=True,
             object=self._peer.name,
-            next_step="Look whether the pod was deleted, restarted or killed for its memory.",
+            next_step="Check whether the pod was deleted, restarted or killed for its memory.",
         )
 
 
 def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
-    """Connect within ``deadline``; a refused or unroutable address is tried three times, for nothing was sent yet.
+    """Connect within ``deadline``; a refused or unroutable address is tried three times, because nothing was sent yet.
 
     Raises GuestUnreachableError or GuestTimeoutError.
     """
@@ -260,7 +259,7 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
     next_step = _NO_LISTENER_STEP
     if isinstance(failure, socket.gaierror):
         next_step = (
-            "This machine does not know the names of the cluster's services: run where the cluster's DNS answers, or "
+            "This machine cannot resolve the names of the cluster's services: run where the cluster's DNS answers, or "
             "set agent.address (of a host: ansible_sandbox_agent_address) to pod_ip (with a route to the pods) or "
             "port_forward (without one)."
         )
@@ -378,7 +377,7 @@ def timed_out(peer: Peer, operation: str, stage: str, deadline: Deadline) -> Gue
 
 
 def protocol_error(peer: Peer, operation: str, what: str) -> GuestProtocolError:
-    """The error for an answer that no agent of this protocol gives."""
+    """The error for an answer that is not one of this protocol."""
     return GuestProtocolError(
         f"{operation} at {peer.name}: {what}.",
         object=peer.name,

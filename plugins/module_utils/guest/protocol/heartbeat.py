@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""The thread that says for every open stream that we are still here, whatever the caller is busy with.
+"""The thread that sends the heartbeats of all open streams, whatever the caller does meanwhile.
 
 There is one for the process, and only while there are streams. A forked process has none of its parent's streams.
 """
@@ -37,10 +37,10 @@ def check_heartbeat(option: str, interval: float) -> float:
 
 
 class HeartbeatStream(t.Protocol):
-    """A stream that can say that it is alive, without blocking."""
+    """A stream that can send a heartbeat without blocking."""
 
     def send_heartbeat(self) -> None:
-        """Send a heartbeat, unless something else is on its way."""
+        """Send a heartbeat, unless other bytes are outgoing."""
 
 
 class Heartbeat:

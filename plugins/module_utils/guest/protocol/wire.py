@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""The wire between us and the agent, without any input or output: docs/reference/guest.md is its specification.
+"""The wire between client and agent, without any input or output: docs/reference/guest.md is its specification.
 
 A frame is eight lower-case hex digits, a newline and that many bytes. Before a stream every frame is one JSON object;
 inside a stream the first byte of a frame is its channel, and a frame of length zero ends the stream.
@@ -26,9 +26,9 @@ CHANNEL_STDOUT = 1
 CHANNEL_STDERR = 2
 CHANNEL_EVENT = 3
 
-#: What a frame holds that only says that its sender is there; its channel is 4.
+#: The content of a heartbeat's frame; its channel is 4.
 HEARTBEAT = b"\4"
-#: After so many intervals in which nothing was heard, the other side counts as gone.
+#: After this number of intervals without a byte the connection counts as lost.
 MISSES = 3
 
 END_OF_STREAM = b"00000000\n"
@@ -66,7 +66,7 @@ def encode_json(value: t.Mapping[str, t.Any]) -> bytes:
 def decode_json(payload: bytes) -> dict[str, t.Any]:
     """The object that a JSON frame holds; GuestProtocolError when it holds none.
 
-    Deep nesting, which recurses in C, is refused before it is read: a guest must not be able to end our process.
+    Deep nesting, which recurses in C, is refused before it is read: a guest must not end the client's process.
     """
     outside = payload.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2]
     if sum(part.count(b"[") + part.count(b"{") for part in outside) > _STRUCTURES:
@@ -106,8 +106,8 @@ class FrameDecoder:
     def feed(self, data: bytes) -> list[bytes]:
         """Take ``data`` and return the frames that it completes, in order (``b""`` ends a stream).
 
-        Raises GuestProtocolError for a header that is none, or a length above ``limit``; frames that were complete
-        before it in the same call are lost with it, for nothing that such a peer said can be relied on.
+        Raises GuestProtocolError for an invalid header, or a length above ``limit``; frames that were complete
+        before it in the same call are lost with it, because nothing from such a peer can be relied on.
         """
         if self._failure is not None:
             raise GuestProtocolError(self._failure)

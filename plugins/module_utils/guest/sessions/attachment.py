@@ -87,10 +87,10 @@ class Attachment:
         if not self._call.connection.write(frame, deadline):
             peer = self._call.caller.peer
             raise GuestUnreachableError(
-                f"{self._call.operation} at {peer.name}: the connection was closed while we wrote.",
+                f"{self._call.operation} at {peer.name}: the connection was closed during a write.",
                 sent=True,
                 object=peer.name,
-                next_step="Read what the program said last; it may have ended.",
+                next_step="Read the last output of the program; it may have ended.",
             )
 
     def _on_event(self, event: dict[str, t.Any]) -> None:
@@ -118,7 +118,7 @@ def open_terminal(
         argv: program and arguments, for example ``["/bin/bash", "-l"]``; no shell is involved unless it is one.
         deadline: for the start alone.
         options: ``cwd``, ``env``, ``timeout`` and ``grace`` of ``Agent.execute``. ``TERM`` is xterm-256color unless
-            ``env`` says otherwise.
+            ``env`` has another one.
 
     Raises GuestUnsupportedError for an agent without the feature ``open-terminal``, and what ``Agent.execute`` raises.
     """

@@ -20,12 +20,12 @@ from ..errors import GuestRefusedError, GuestTimeoutError, GuestUnreachableError
 from ..execution.stream import Execution
 from .attachment import Attachment, open_terminal
 
-#: What ends us like any program; the terminal is what it was before we go.
+#: Signals that end this process; the terminal is restored first.
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _CHUNK = 64 * 1024
 #: Seconds that the sandbox may take over what was typed.
 _PATIENCE = 60.0
-#: Seconds of one wait for output. Heartbeats, not this, find out that the other side has gone.
+#: Seconds of one wait for output. Heartbeats, not this, find a lost connection.
 _LONG = 3600.0
 #: Rows and columns of a terminal that does not know its size.
 _ROWS, _COLUMNS = 24, 80
@@ -67,7 +67,7 @@ def run_on_console(
         except (GuestUnreachableError, OSError):
             if not pump.gone:
                 raise
-            # Nobody is there to be events.
+            # The terminal has gone: there is nothing to report to.
             raise SystemExit(128 + signal.SIGHUP) from None
         finally:
             wake(_OVER)
@@ -76,10 +76,10 @@ def run_on_console(
 
 
 def check_terminal(source: int = 0, sink: int = 1) -> None:
-    """Raise InputError when a person is not at both ends."""
+    """Raise InputError when standard input or output is not a terminal."""
     if not (os.isatty(source) and os.isatty(sink)):
         raise InputError(
-            "Standard input and output are no terminal, so nobody can type and see.",
+            "Standard input and output: not a terminal.",
             next_step="Call it from a terminal; a program without a person is run with namzu.sandbox.sandbox_exec.",
         )
 
@@ -103,7 +103,7 @@ class _InputPump(threading.Thread):
         self._hang_up = hang_up
 
     def run(self) -> None:
-        # Whoever reads finds out as well that the connection is lost, and says so.
+        # The thread that reads reports a lost connection.
         with contextlib.suppress(GuestUnreachableError, GuestTimeoutError):
             self._type()
 

@@ -22,7 +22,7 @@ from ..execution.running import followed
 from ..execution.stream import Execution, OutputCallback, execution_of
 from ..protocol.call import Call, unsupported
 
-#: Bytes of each output stream that an agent keeps of a detached execution, at most.
+#: Bytes of each output stream of a detached execution that an agent retains, at most.
 LARGEST_RETAINED_OUTPUT = 16 * 1024 * 1024
 #: Seconds for which ``run`` and ``attach`` try to reach the agent again after they lost it.
 RECONNECT = 30.0
@@ -76,10 +76,10 @@ class Executions:
         """Run a program to its end, over as many connections as it takes; it is started once.
 
         A lost connection is made again for up to 30 s, and goes on at the byte where the last one ended. The arguments
-        are those of ``start`` and ``Agent.execute``; the deadline is for all of it, and ends only our looking.
+        are those of ``start`` and ``Agent.execute``; the deadline is for all of it, and ends only the following.
 
-        Besides the errors of ``start`` it raises ExecutionDetachedError when we stopped looking, and
-        ExecutionLostError when the agent knows nothing of it any more: both have the ``id`` and the ``offset``.
+        Besides the errors of ``start`` it raises ExecutionDetachedError when the client stopped following, and
+        ExecutionLostError when the agent does not have it any more: both have the ``id`` and the ``offset``.
         """
         key = key or uuid.uuid4().hex
         following = _Following(self._agent, key, 0, on_output)
@@ -215,5 +215,5 @@ def _lost(error: GuestRefusedError, key: str, offset: int) -> ExecutionLostError
         id=key,
         offset=offset,
         object=error.object,
-        next_step="The agent was started anew or has forgotten it: look at its work, and do not assume that it ran.",
+        next_step="The agent was restarted or has removed it: check its results, and do not assume that it ran.",
     )

@@ -81,7 +81,7 @@ def start_session(
         if not error.sent:
             raise
         failure = error
-    # Somebody else was faster, or the answer was lost: either way the agent knows what became of it.
+    # Another client was faster, or the answer was lost: the list of sessions shows which.
     ours = [session for session in Sessions(agent).list(deadline) if session.id == key]
     if ours:
         return ours[0], True
@@ -126,8 +126,8 @@ def _same(agent: Agent, existing: Session | None, mark: str) -> Session | None:
 def _mark(agent: Agent, argv: t.Sequence[str], options: t.Mapping[str, t.Any]) -> str:
     """What tells one command with its options from another; it becomes a part of the session's id.
 
-    The agent says of a command no more than its first word, as the rest may be secret. So is this: only who knows the
-    pod's token could find out, by trying, what it was made of, and who knows that may look into the process itself.
+    The agent shows only the first word of a command, because the rest may be secret. The mark shows no more: to guess
+    the command from it, one needs the pod's token, which already gives access to the process itself.
     """
     body, _following = command_body(argv, inline=True, **options)
     message = json.dumps(body, sort_keys=True).encode()

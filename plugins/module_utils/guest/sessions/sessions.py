@@ -17,13 +17,13 @@ from ..protocol.call import Call
 from .attachment import Attachment
 
 _FEATURE = "sessions"
-#: Bytes that one read gives, at most: as many as the agent keeps.
+#: Bytes of one read, at most: what the agent retains.
 LARGEST_READ = 1024 * 1024
 
 
 @dataclasses.dataclass(frozen=True)
 class Session:
-    """What the agent says about one session, or detached execution.
+    """One session, or detached execution, as the agent lists it.
 
     Attributes:
         id: by which it is found.
@@ -107,7 +107,7 @@ class Sessions:
             name, key: its name and its id, 1 to 64 letters, digits, dots, dashes and underscores each. A name is unique
                 among what runs, an id for ever.
             terminal: rows and columns of its terminal; None for one in the background.
-            keep_input_open: whether a background program gets an input that whoever attaches writes to; otherwise it
+            keep_input_open: whether a background program gets an input that attached clients write to; otherwise it
                 is ``/dev/null``, or ``stdin``.
             options: ``stdin``, ``cwd``, ``env``, ``timeout`` and ``grace`` of ``Agent.execute``.
 

@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def start_again(token: str) -> None:
-    """Execute this program anew, with the token in a pipe.
+    """Execute this program again, with the token in a pipe.
 
     PID 1 does not get a signal that it has no handler for, so a SIGTERM of these first milliseconds would be lost and
     the pod would stay for its whole grace period. Blocked it is kept until ``Init`` has its handlers.

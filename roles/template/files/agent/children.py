@@ -21,12 +21,12 @@ from processes import list_processes, send_signal
 from wire import Refused
 
 _REFUSALS = {
-    errno.ENOENT: ("not-found", "there is no such program"),
-    errno.ENOTDIR: ("not-found", "there is no such program"),
+    errno.ENOENT: ("not-found", "the program does not exist"),
+    errno.ENOTDIR: ("not-found", "the program does not exist"),
     errno.ELOOP: ("not-found", "its path has too many symbolic links"),
     errno.EACCES: ("not-executable", "the program may not be executed"),
     errno.EPERM: ("not-executable", "the program may not be executed"),
-    errno.ENOEXEC: ("not-executable", "the file is no program and does not begin with #!"),
+    errno.ENOEXEC: ("not-executable", "the file is not a program and does not begin with #!"),
     errno.EISDIR: ("not-executable", "that is a folder"),
     errno.ETXTBSY: ("not-executable", "the file is being written to"),
     errno.E2BIG: ("bad-request", "arguments and environment are larger than the kernel takes"),

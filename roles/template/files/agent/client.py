@@ -46,7 +46,7 @@ class AttachedClient:
         """Input for the command, and whether it was the last (a frame of length zero)."""
         frame = self._stream.receive(events)
         if frame and frame[0] != STDIN:
-            # The client speaks of things that we do not know; to go on would be to guess.
+            # The client sends a channel that this operation does not have.
             self._stream.leave()
         return (b"", frame is not None) if not frame else (frame[1:], False)
 

@@ -83,7 +83,7 @@ def execute(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     finally:
         if child is not None:
             if child.status is None:
-                # Whatever went wrong here, nothing keeps running that nobody is told about.
+                # After any error, no process runs that no client can find.
                 children.signal_group(child, signal.SIGKILL)
             children.release(child)
         descriptors.close_all()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of a request, each looked at before anything is done. What cannot be honoured is ``bad-request``."""
+"""The fields of a request, each checked before anything is done. A field that is not valid is ``bad-request``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def require(condition: bool, message: str) -> None:
 
 def check_fields(body: dict[str, Any], known: frozenset[str], who: str) -> None:
     unknown = sorted(set(body) - known)
-    require(not unknown, f"{who} knows no {', '.join(map(repr, unknown))[:200]}")
+    require(not unknown, f"{who} has no field {', '.join(map(repr, unknown))[:200]}")
 
 
 def is_text(value: Any) -> bool:

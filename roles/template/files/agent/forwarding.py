@@ -45,7 +45,7 @@ def connect(port: int) -> socket.socket:
             return socket.create_connection((host, port), CONNECT_TIME)
         except OSError as error:  # noqa: PERF203
             reasons.append(f"{host}: {os.strerror(error.errno) if error.errno else 'no answer'}")
-    raise Refused("not-connected", f"nobody takes connections at port {port} ({', '.join(reasons)})")
+    raise Refused("not-connected", f"no program accepts connections at port {port} ({', '.join(reasons)})")
 
 
 class Forwarding:

@@ -63,7 +63,7 @@ def find(operation: str) -> Handler:
         file, function, _feature = LATER[operation]
         handler = LOADED[operation] = getattr(__import__(file), function)
     if handler is None:
-        raise Refused("unsupported", "this agent does not know that operation")
+        raise Refused("unsupported", "this agent does not have that operation")
     return handler
 
 

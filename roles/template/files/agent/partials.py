@@ -53,7 +53,7 @@ class Partials:
             self._waiting[key] = time.monotonic()
 
     def _sweep(self) -> None:
-        """Delete what nobody came back for."""
+        """Delete what no client continued."""
         now = time.monotonic()
         with self.lock:
             waiting = sorted(self._waiting.items(), key=lambda item: item[1])
@@ -93,7 +93,7 @@ class Partial:
             raise refusal(error, self.path) from None
         found = os.fstat(self._fd)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
-            raise Refused("denied", f"{self.path[:300]}: {self._name} beside it is not ours")
+            raise Refused("denied", f"{self.path[:300]}: {self._name} beside it belongs to another user")
         self._owned = True
         for piece in self._pieces():
             self._hash.update(piece)
@@ -120,7 +120,7 @@ class Partial:
         self.size += len(data)
 
     def check(self, size: int, checksum: str) -> None:
-        """Refused ``checksum`` when it is not what it should be; then it begins anew."""
+        """Refused ``checksum`` when it is not what it should be; then the next try begins at its first byte."""
         if (size, checksum) != (self.size, self._hash.hexdigest()):
             self.drop()
             raise Refused("checksum", f"{self.path[:300]}: {self.size} bytes arrived that are not the {size} sent")
@@ -137,7 +137,7 @@ class Partial:
             sync_folder(self._place)
 
     def drop(self) -> None:
-        """Delete it, before anybody is told."""
+        """Delete it, before the client is answered."""
         self._lasting = False
         with self._partials.lock:
             self._unlink()

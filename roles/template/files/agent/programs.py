@@ -83,7 +83,7 @@ class Programs:
                 named = [program for program in self._known.values() if program.name == key]
                 found = next((program for program in named if program.end is None), named[-1] if named else None)
         if found is None:
-            raise Refused("not-found", f"there is no execution or session {key}, or no more")
+            raise Refused("not-found", f"execution or session {key}: does not exist, or not any more")
         return found
 
     def all(self) -> list[Program]:

@@ -3,7 +3,7 @@
 """Everything between a running command and whom it runs for, in one loop that never blocks.
 
 Bytes go both ways at once, each side is held back by the other (what cannot be passed on is not read), and the clocks
-run on meanwhile: neither a client that does not read nor a command that does not can keep a timeout from being kept.
+run on meanwhile: neither a client that does not read nor a command that does not can delay a timeout.
 
 It runs for an owner: a client on its connection (``AttachedClient``), or a ``Program``, which retains the output for
 clients that connect later.
@@ -144,7 +144,7 @@ class Relay:
             self._ending.begin()
         self._owner.keep_time(now)
         if self._owner.gone:
-            # A command runs only for somebody.
+            # A command ends with its client.
             self._ending.begin(self._owner.grace)
         self._ending.keep_time(now)
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""Output that is kept for whoever asks later.
+"""Output that is retained for clients that ask later.
 
 Each byte has a number, its offset, counted over all channels in the order in which it was read, so that one number says
 where a client stopped reading.

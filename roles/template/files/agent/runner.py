@@ -80,7 +80,7 @@ def open_input(program: Program, descriptors: Descriptors) -> tuple[int | None, 
 
 
 def part(program: Program, children: Children, child: Child, descriptors: Descriptors) -> None:
-    """Give back all that it had, and see that an end is known."""
+    """Close all descriptors of the program, and make sure that its end is recorded."""
     release(children, child)
     program.close_descriptors(descriptors.close_all)
     if program.end is None:
@@ -90,6 +90,6 @@ def part(program: Program, children: Children, child: Child, descriptors: Descri
 def release(children: Children, child: Child | None) -> None:
     if child is not None:
         if child.status is None:
-            # Whatever went wrong here, nothing keeps running that nobody is told about.
+            # After any error, no process runs that no client can find.
             children.signal_group(child, signal.SIGKILL)
         children.release(child)

@@ -88,7 +88,7 @@ class Server:
         threading.Thread(target=self._accept, name="accept", daemon=True).start()
 
     def stop(self) -> None:
-        """Accept nobody from now on."""
+        """Accept no connection from now on."""
         self._stopping = True
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -122,7 +122,7 @@ class Server:
         return True
 
     def _refuse_busy(self, sock: socket.socket) -> None:
-        """Say ``busy`` without waiting for anything."""
+        """Answer ``busy`` without waiting for anything."""
         try:
             sock.setblocking(False)
             sock.send(encode_json(Refused("busy", f"all {CONNECTION_LIMIT} connections are in use").answer()))

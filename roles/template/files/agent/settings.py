@@ -48,7 +48,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     """NAMZU_AGENT_ADDRESS, _PORT and _LISTENER, NAMZU_WORKSPACE, NAMZU_AGENT_ROOTS and NAMZU_AGENT_PASS."""
     port = environ.get("NAMZU_AGENT_PORT") or str(DEFAULT_PORT)
     if not (port.isascii() and port.isdigit() and int(port) <= 65535):
-        raise SettingsError(f"NAMZU_AGENT_PORT is {port!r}, which is no TCP port")
+        raise SettingsError(f"NAMZU_AGENT_PORT is {port!r}, which is not a TCP port")
     workspace = os.path.abspath(environ.get("NAMZU_WORKSPACE") or os.getcwd())
     roots = [root for root in environ.get("NAMZU_AGENT_ROOTS", "").split(":") if root]
     if not all(map(os.path.isabs, roots)):

@@ -60,7 +60,7 @@ class Stream:
         return min(moments, default=None)
 
     def keep_time(self, now: float) -> None:
-        """Say that we are here; and leave a client that takes nothing, or says nothing, for too long."""
+        """Send a heartbeat when it is due, and leave a client that reads nothing, or sends nothing, for too long."""
         silent = self._listening and self._beat and now >= self._last_received + MISSES * self._beat
         if silent or (self._outgoing and now >= self._taken + STALL):
             self.leave()
@@ -120,10 +120,10 @@ class Stream:
         return None if frame == _BEAT else frame
 
     def linger(self) -> None:
-        """Throw away what the client still sends, so that closing does not reset our last words away."""
+        """Throw away what the client still sends, so that closing does not discard the last frames."""
         self._peer.linger()
 
     def leave(self) -> None:
-        """Nobody is there any more."""
+        """Treat the client as gone."""
         self.gone = True
         self._outgoing.clear()

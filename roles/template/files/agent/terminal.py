@@ -79,11 +79,11 @@ def start_in_terminal(
 
 
 def look_for(command: Command) -> None:
-    """Refuse a program that is not there, while it can still be refused: the terminal is another's to speak on."""
+    """Refuse a program that is not there, while it can still be refused: the terminal belongs to the program."""
     name = command.argv[0]
     folders = [""] if "/" in name else command.env.get("PATH", "").split(":")
     found = [path for path in (os.path.join(command.cwd, folder, name) for folder in folders) if os.path.isfile(path)]
     if not found:
-        raise Refused("not-found", f"{name}: there is no such program")
+        raise Refused("not-found", f"{name}: the program does not exist")
     if not any(os.access(path, os.X_OK) for path in found):
         raise Refused("not-executable", f"{name}: the program may not be executed")

@@ -20,7 +20,7 @@ PROTOCOL = 1
 
 HEADER_SIZE = 9
 FRAME_LIMIT = 8 * 1024 * 1024
-#: What a stranger may make us hold.
+#: Bytes that are held for a peer without the token.
 FIRST_FRAME_LIMIT = 64 * 1024
 #: Seconds that a stranger may take; with a refusal and its linger that makes ten in all.
 FIRST_FRAME_TIME = 8.0
@@ -45,7 +45,7 @@ END_OF_STREAM = b"00000000\n"
 #: Every kind of refusal there is.
 KINDS = frozenset(
     (
-        "unauthorized",  # no token, or not ours
+        "unauthorized",  # no token, or another agent's
         "bad-frame",  # no frame, or cut short
         "too-large",  # a frame above its limit
         "bad-request",  # a request that cannot be honoured as it stands
@@ -67,7 +67,7 @@ KINDS = frozenset(
         "checksum",  # what arrived is not what was sent
         "exists",  # an id or a name that is taken
         "ended",  # a program that runs no more cannot be written to or signalled
-        "not-connected",  # nobody listens on that port of the sandbox
+        "not-connected",  # no program listens on that port of the sandbox
         "quiescing",  # everything is being stopped, so nothing is started
         "internal",  # a fault of the agent
     )
@@ -93,7 +93,7 @@ class Refused(Exception):
 
 
 class PeerGone(Exception):
-    """The other side closed, or the connection broke: nobody is there to be answered."""
+    """The other side closed, or the connection broke: there is no peer to answer."""
 
 
 def encode(payload: bytes) -> bytes:
@@ -211,7 +211,7 @@ class Peer:
             pass
 
     def linger(self) -> None:
-        """Say that nothing more comes, and throw away what the peer is still sending."""
+        """End the outgoing direction, and throw away what the peer is still sending."""
         try:
             self.socket.shutdown(socket.SHUT_WR)
             until, left = time.monotonic() + _LINGER_TIME, _LINGER_BYTES

@@ -219,11 +219,11 @@ def test_no_time_at_all() -> None:
         (encode(b"[]"), "holds list"),
         (encode(b""), "is not JSON"),
         (encode(b"[" * 60_000), "lists and objects"),
-        (answer({}), "neither that the program started nor why not"),
+        (answer({}), "neither a started program nor an error"),
         (answer({"error": "no"}), "has no kind"),
         (answer({"started": {}}) + encode(b"\x09"), "channel 9"),
         (answer({"started": {}}) + encode(b"\x03[]"), "holds list"),
-        (answer({"started": {}}) + encode(b""), "without saying"),
+        (answer({"started": {}}) + encode(b""), "without the event that ends a command"),
         (answer({"started": {}}) + b"GET", "begins with 'GET'"),
     ],
 )
