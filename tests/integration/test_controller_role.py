@@ -113,8 +113,8 @@ def test_what_is_not_a_pinned_release_changes_nothing(bare, release, served) -> 
         ]
     )
     words = {
-        "default": "sandbox-with-extensions.yaml has no checksum",
-        "unpinned": f"{url} has no checksum",
+        "default": "sandbox-with-extensions.yaml: has no checksum",
+        "unpinned": f"{url}: has no checksum",
         "other file": f"SHA-256 {sha256(release[0])}, and {'0' * 64} was expected",
         "no extensions": "sandboxclaims.extensions.agents.x-k8s.io",
         "wrong order": "with --extensions (found: --leader-elect=true)",
@@ -192,7 +192,7 @@ def test_a_removal_keeps_the_kinds_and_deletes_them_only_when_nothing_is_in_use(
         ]
     )
     assert "1 objects: SandboxClaim default/held" in str(played["in use"]["msg"])
-    assert played["Say what goes with the kinds"]["msg"] == ["SandboxClaim default/held"]
+    assert played["Show the objects that are deleted with the kinds"]["msg"] == ["SandboxClaim default/held"]
     assert changes(played)[-2:] == [True, True]
     assert standing(kube) == before
 

@@ -141,9 +141,9 @@ def test_the_recover_playbook_gives_back_what_carries_the_label(play, pool, kube
     play([sandbox("acquire", **wanted)])
     names = {"recover_namespace": pool.namespace, "recover_selector": "host=crashed"}
     would = play.playbook("namzu.sandbox.recover", variables=names, check=True)
-    assert would["Give it back"]["released"] == ["lost"]
+    assert would["Release them"]["released"] == ["lost"]
     recovered = play.playbook("namzu.sandbox.recover", variables=names)
-    assert recovered["Give it back"]["released"] == ["lost"]
+    assert recovered["Release them"]["released"] == ["lost"]
     assert kube.get(f"{CLAIMS.format(pool.namespace)}/lost") is None
 
 

@@ -175,7 +175,8 @@ def test_waiting_for_a_pool_that_never_gets_warm_ends(play, namespace, image) ->
     names = variables(namespace, "localhost/no/such:image", template_image_pull_policy="Never")
     names.update(warm_pool_replicas=1, warm_pool_wait_for=1, warm_pool_wait_timeout=3)
     waited = play(include("template", "warm_pool"), variables=names, may_fail=True)
-    assert waited["Wait until enough members are ready"]["failed"]
+    message = waited["Fail with the reason"]["msg"]
+    assert "0 of 1 members are ready after 3 s: the image localhost/no/such:image" in message
 
 
 def test_a_changed_template_replaces_the_members_of_its_pool(play, kube, namespace, image) -> None:

@@ -149,7 +149,7 @@ def test_job_gives_back_what_another_one_has_left(runner, play: Play, pool: Pool
     play([{"namzu.sandbox.sandbox": left}])
     job = runner("recover.yml", {"recover_namespace": pool.namespace, "recover_selector": "job=crashed"})
     assert job.rc == 0, job.output
-    assert job["Give it back"]["released"] == ["left-behind"]
+    assert job["Release them"]["released"] == ["left-behind"]
     assert kube.get(f"{CLAIMS.format(pool.namespace)}/left-behind") is None
 
 
@@ -158,8 +158,8 @@ def test_jobs_that_only_look(runner, pool: Pool) -> None:
     audit = {"audit_namespace": pool.namespace, "audit_report": "report.html", "audit_egress": {"kind": "no_network"}}
     job = runner("both.yml", {"retention_namespace": pool.namespace, **audit})
     assert job.rc == 0, job.output
-    assert job["Look which workspaces there are"]["workspaces"] == []
-    assert job["Compute who may reach whom"]["holds"]
+    assert job["List the workspaces"]["workspaces"] == []
+    assert job["Compute what each pod may reach and what may reach it"]["holds"]
     assert f"<h1>{pool.namespace}</h1>" in (runner.project / "report.html").read_text()
 
 

@@ -210,8 +210,8 @@ def test_sandboxes_are_acquired_and_workspaces_made_behind_the_fence(fenced, pla
 def test_fence_is_made_changed_and_taken_away_namespace_by_namespace(fenced, play, kube, namespace) -> None:
     path = f"{REGISTRATION}/validatingadmissionpolicybindings/namzu-fence-pods"
     task = "Apply the policies, and bind them to the namespaces"
-    closed = "Close the sandboxes of the namespaces as far as no other policy opens them"
-    opened = "Leave the sandboxes of the namespaces to their other policies"
+    closed = "Close what no other policy opens to the sandboxes of the namespaces"
+    opened = "Remove the closing policy from the namespaces"
 
     made = play([fence_task("present", namespace, **OPTIONS), fence_task("present", namespace, **OPTIONS)])
     assert titles(made.changes) == [task, closed], "the second run changes nothing"
