@@ -8,7 +8,7 @@ import datetime
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.claim import claim_body
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.manifest import Making
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.manifest import ManifestBuilder
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
 
 from . import bare
@@ -19,5 +19,7 @@ def test_bare_claim_is_that_of_an_acquire() -> None:
     identity = theirs["metadata"]["annotations"]["sandbox.namzu.ai/acquire-id"]
     end = datetime.datetime.fromisoformat(theirs["spec"]["lifecycle"]["shutdownTime"])
     request = AcquireRequest(namespace="team-a", warm_pool="python", name="build-1", ttl=bare.TTL)
-    made = Making(request, CLAIM.ref("team-a", "build-1"), identity, end - datetime.timedelta(seconds=bare.TTL))
+    made = ManifestBuilder(
+        request, CLAIM.ref("team-a", "build-1"), identity, end - datetime.timedelta(seconds=bare.TTL)
+    )
     assert claim_body(made) == theirs

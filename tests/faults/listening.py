@@ -10,7 +10,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client impor
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.keeper import Keeper, attempt
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.lease import Lease
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.registry import Book, Event
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.registry import Event, LeaseRegistry
 
 from .fake.clock import SkippingClock
 from .fake.controller import NAMESPACE
@@ -22,13 +22,13 @@ def elapse(keeper: Keeper, client: Client, clock: SkippingClock, seconds: float)
     keeper.hold(client, Lease(CLAIM.ref(NAMESPACE, "another"), "another", 3600.0, None), renewed=False)
 
 
-def attempt_all(book: Book, clock: SkippingClock, seconds: float) -> None:
+def attempt_all(registry: LeaseRegistry, clock: SkippingClock, seconds: float) -> None:
     """Let simulated time pass, and make every attempt when it is due."""
     until = clock.monotonic() + seconds
-    while (wait := book.wait()) is not None and clock.monotonic() + wait < until:
+    while (wait := registry.wait()) is not None and clock.monotonic() + wait < until:
         clock.sleep(wait)
-        for entry in book.take_due():
-            attempt(book, entry, clock)
+        for entry in registry.take_due():
+            attempt(registry, entry, clock)
     clock.sleep(max(0.0, until - clock.monotonic()))
 
 

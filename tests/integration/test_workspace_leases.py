@@ -88,7 +88,7 @@ def test_older_holder_extends_nothing_and_suspends_nothing(ground, long_play) ->
         renew(ground.client, lease, Deadline(10.0), at_least=3600.0)
     assert lost.value.reason == "overtaken"
     with pytest.raises(LeaseLostError, match="held under the epoch 8"):
-        lease.give_back(ground.client, Deadline(10.0))
+        lease.release(ground.client, Deadline(10.0))
     assert ground.kube.get(ground.sandbox("passed-on"))["spec"] == before["spec"]
     assert renew(ground.client, newer_lease, Deadline(10.0), at_least=3600.0).changed
     ground.delete("passed-on")

@@ -174,11 +174,11 @@ def _run(
             _cancel_all(running, deadline, watch)
             concurrent.futures.wait(running)
             done = [future.result() for future in running if not future.cancelled() and future.exception() is None]
-            _give_back(client, request, done)
+            _release_created(client, request, done)
             raise
     ordered = [outcomes.get(one) or _not_begun(one) for one in acquires]
     if on_failure == "release_all" and first_failure is not None:
-        ordered = _give_back(client, request, ordered)
+        ordered = _release_created(client, request, ordered)
     return ordered, first_failure
 
 
@@ -207,24 +207,24 @@ def _not_begun(one: Acquire) -> Outcome:
     return Outcome(one.path.ref.name, error=cancelled(one.path.ref, "it was not begun, because another one failed"))
 
 
-def _give_back(client: Client, request: AcquireRequest, outcomes: list[Outcome]) -> list[Outcome]:
+def _release_created(client: Client, request: AcquireRequest, outcomes: list[Outcome]) -> list[Outcome]:
     """Release what this call made; what stood there before it stays."""
     ours = {one.name: one.acquired.uid for one in outcomes if one.acquired is not None and one.acquired.created}
     failures = release_all(client, request.namespace, ours)
-    given_back = []
+    released = []
     for one in outcomes:
         ref = (CLAIM if request.template is None else SANDBOX).ref(request.namespace, one.name)
         if one.acquired is None:
-            given_back.append(one)
+            released.append(one)
         elif not one.acquired.created:
             why = "it stood there before and stays, and another one failed"
-            given_back.append(Outcome(one.name, error=cancelled(ref, why)))
+            released.append(Outcome(one.name, error=cancelled(ref, why)))
         elif one.name in failures:
             failures[one.name].leftover = str(ref)
-            given_back.append(Outcome(one.name, error=failures[one.name]))
+            released.append(Outcome(one.name, error=failures[one.name]))
         else:
-            given_back.append(Outcome(one.name, error=cancelled(ref, "it was given back, as another one failed")))
-    return given_back
+            released.append(Outcome(one.name, error=cancelled(ref, "it was released, as another one failed")))
+    return released
 
 
 def _partial(outcomes: list[Outcome], first: SandboxError) -> PartialAcquireError:

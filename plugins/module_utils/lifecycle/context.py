@@ -154,11 +154,11 @@ def held(
             finally:
                 agent.released = True
     except BaseException as error:
-        failure = _give_back(client, lease, created=acquired.created)
+        failure = _release_created(client, lease, created=acquired.created)
         if failure is not None:
             error.add_note(f"{failure.leftover} could not be released: {failure}")
         raise
-    failure = _give_back(client, lease, created=acquired.created)
+    failure = _release_created(client, lease, created=acquired.created)
     if failure is not None:
         raise failure
 
@@ -175,13 +175,13 @@ def _renewed(client: Client, lease: Lease, keeper: Keeper | None) -> t.Iterator[
         keeper.let_go(lease.uid)
 
 
-def _give_back(client: Client, lease: Lease, *, created: bool) -> SandboxError | None:
+def _release_created(client: Client, lease: Lease, *, created: bool) -> SandboxError | None:
     """Delete what the acquire made, and only that; None when it is gone."""
     if not created:
         return None
     deadline = Deadline(CLEANUP_SECONDS, client.clock)
     try:
-        lease.give_back(client, deadline)
+        lease.release(client, deadline)
     except SandboxError as error:
         error.leftover = str(lease.ref)
         return error

@@ -199,6 +199,11 @@ class KeeperConnection:
         if "refused" in answer:
             raise KeeperError(f"The lease keeper cannot use the credentials of this task: {answer['refused']}")
         self._unanswered -= 1
+        if "unknown" in answer:
+            raise KeeperError(
+                f"The lease keeper has no operation {answer['unknown']!r}, so nothing was done.",
+                next_step="Run the play again: the collection was changed while it ran.",
+            )
         return answer
 
 

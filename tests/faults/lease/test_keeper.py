@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.keeper import attempt
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.lease import lease_of
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.registry import Book, Entry, Event
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.registry import Entry, Event, LeaseRegistry
 
 from ..fake.clock import SkippingClock
 from ..fake.cluster import FakeCluster
@@ -30,21 +30,21 @@ RENEWAL = (GET_CLAIM, PATCH_CLAIM)
 
 
 class Kept:
-    """One lease in a book, and what was said about it; the simulated time goes on in ``run``."""
+    """One lease in a registry, and what was said about it; the simulated time goes on in ``run``."""
 
     def __init__(self, cluster: FakeCluster, client: Client, clock: SkippingClock, ttl: float = TTL) -> None:
         self.said: list[Event] = []
         self.cluster, self.clock = cluster, clock
         cluster.server.now = clock.now
-        self.book = Book(self.said.append, clock, random.Random(1).random)  # noqa: S311 - no secret
+        self.registry = LeaseRegistry(self.said.append, clock, random.Random(1).random)  # noqa: S311 - no secret
         acquired = acquire(client, cluster.request(name=NAME, ttl=ttl))
         self.began = clock.monotonic()
-        self.entry: Entry = self.book.hold(client, lease_of(acquired, ttl, direct_sandbox=False))
+        self.entry: Entry = self.registry.hold(client, lease_of(acquired, ttl, direct_sandbox=False))
         cluster.plan.clear()
 
     def run(self, seconds: float) -> None:
         """Let simulated time pass, and make every attempt when it is due."""
-        attempt_all(self.book, self.clock, seconds)
+        attempt_all(self.registry, self.clock, seconds)
 
     def kinds(self) -> list[str]:
         return [event.kind for event in self.said]
@@ -160,15 +160,15 @@ def test_hanging_server_holds_a_request_no_longer_than_its_bound(
         cluster.plan.add(Fault(How.HANG), request_kind)
         clock.sleep(6.0)
         began = clock.monotonic()
-        for entry in kept.book.take_due():
-            attempt(kept.book, entry, clock)
+        for entry in kept.registry.take_due():
+            attempt(kept.registry, entry, clock)
     assert kept.kinds() == ["failed"]
     # A quarter of half of the ttl.
     assert 1.0 < clock.monotonic() - began < 1.25 + 0.75
 
 
 def test_release_that_is_under_way_is_no_loss(kept: Kept) -> None:
-    kept.book.leave(kept.entry)
+    kept.registry.leave(kept.entry)
     kept.cluster.store.delete(kept.cluster.key("sandboxclaims", NAME))
     kept.run(2 * TTL)
     assert kept.said == []
@@ -176,9 +176,9 @@ def test_release_that_is_under_way_is_no_loss(kept: Kept) -> None:
 
 
 def test_release_that_failed_lets_the_renewal_go_on(kept: Kept) -> None:
-    kept.book.leave(kept.entry)
+    kept.registry.leave(kept.entry)
     kept.run(0.2 * TTL)
-    kept.book.leave(kept.entry, leaving=False)
+    kept.registry.leave(kept.entry, leaving=False)
     kept.run(TTL)
     assert kept.entry.renewals >= 1
 
@@ -197,8 +197,8 @@ def test_hundred_leases_of_one_moment_are_renewed_by_ones_and_twos(
     kept = Kept(cluster, client, clock)
     lease = kept.entry.lease
     for number in range(99):
-        kept.book.hold(client, lease.__class__(lease.ref, f"uid-{number}", TTL, lease.expires_at, lease.sandbox))
-    due = sorted(entry.due - kept.began for entry in kept.book.entries())
+        kept.registry.hold(client, lease.__class__(lease.ref, f"uid-{number}", TTL, lease.expires_at, lease.sandbox))
+    due = sorted(entry.due - kept.began for entry in kept.registry.entries())
     assert due[0] >= 0.45 * TTL - 2.0
     assert due[-1] <= 0.55 * TTL + 2.0
     assert max(sum(1 for other in due if moment <= other < moment + 1.0) for moment in due) <= 5

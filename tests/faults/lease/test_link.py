@@ -101,6 +101,15 @@ def test_what_is_marked_is_released_at_the_end_and_the_keeper_ends(
         os.kill(link.pid, 0)
 
 
+def test_operation_that_the_keeper_does_not_have_is_an_error(cluster: FakeCluster, link: KeeperLink) -> None:
+    """Found: it meant that what is held could not be released."""
+    with link.open(options(cluster), {}) as connection:
+        connection.hold([part(cluster, "a", marked=True)])
+        with pytest.raises(KeeperError):
+            connection._ask({"op": "relaese", "namespace": NAMESPACE, "names": ["a"]})
+        connection.leave(NAMESPACE, ["a"])
+
+
 def test_release_that_hangs_does_not_hold_up_the_end(cluster: FakeCluster, link: KeeperLink, told: Told) -> None:
     with link.open(options(cluster), {}) as connection:
         connection.hold([part(cluster, "a", marked=True)])

@@ -101,7 +101,7 @@ def test_lease_is_renewed_no_more_after_its_block(
     with held(client, cluster.request(name=NAME, ttl=TTL), keeper):
         pass
     elapse(keeper, client, clock, TTL)
-    assert [entry.lease.ref.name for entry in keeper.book.entries()] == ["another"]
+    assert [entry.lease.ref.name for entry in keeper.registry.entries()] == ["another"]
     assert PATCH_CLAIM not in cluster.plan.received()
 
 

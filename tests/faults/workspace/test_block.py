@@ -118,7 +118,7 @@ def test_ttl_is_put_off_while_the_block_runs_and_not_after_it(
         assert cluster.store.wait_for_event(seen, SOON)
         assert sandbox(cluster)["spec"]["shutdownTime"] > before
         workspace.raise_if_lost()
-    assert [entry.lease.ref.name for entry in keeper.book.entries()] == ["another"]
+    assert [entry.lease.ref.name for entry in keeper.registry.entries()] == ["another"]
 
 
 def test_block_learns_that_another_holder_has_the_workspace_and_leaves_it_alone(

@@ -14,7 +14,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Dead
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import SandboxError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.keeper import Keeper
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.lease import Renewal, ensure_left
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.registry import Book, Entry, Event
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.registry import Entry, Event, LeaseRegistry
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.lease import (
     WorkspaceLease,
     find_workspace_lease,
@@ -39,14 +39,14 @@ EXPIRED: Body = {"type": "Ready", "status": "False", "reason": "SandboxExpired",
 
 
 class Kept:
-    """A workspace in a keeper's book, on simulated time."""
+    """A workspace in a keeper's registry, on simulated time."""
 
     def __init__(self, cluster: FakeCluster, client: Client, clock: SkippingClock, **changes: t.Any) -> None:
         self.said: list[Event] = []
         self.cluster, self.client, self.clock = cluster, client, clock
         cluster.server.now = clock.now
         prepare(cluster)
-        self.book = Book(self.said.append, clock)
+        self.registry = LeaseRegistry(self.said.append, clock)
         self.asked: list[str] = []
         answer = cluster.agent.answer
 
@@ -60,12 +60,12 @@ class Kept:
     def hold(self, **changes: t.Any) -> None:
         opened = run(self.cluster, self.client, **changes)
         self.lease = workspace_lease_of(opened, request(self.cluster, **changes))
-        self.entry: Entry = self.book.hold(self.client, self.lease)
+        self.entry: Entry = self.registry.hold(self.client, self.lease)
         self.cluster.plan.clear()
 
     def run(self, seconds: float) -> None:
         """Let simulated time pass, and make every attempt when it is due."""
-        attempt_all(self.book, self.clock, seconds)
+        attempt_all(self.registry, self.clock, seconds)
 
     def left(self) -> float:
         end = datetime.datetime.fromisoformat(sandbox(self.cluster)["spec"]["shutdownTime"])
@@ -188,7 +188,7 @@ def test_deleted_workspace_is_lost_and_another_of_the_id_is_never_touched(
 
 def test_task_that_asks_for_the_suspend_alone_does_not_end_the_renewal(kept: Kept) -> None:
     unlimited = workspace_lease_of(run(kept.cluster, kept.client), request(kept.cluster))
-    entry = kept.book.hold(kept.client, unlimited, release_on_end=True)
+    entry = kept.registry.hold(kept.client, unlimited, release_on_end=True)
     assert (entry.lease.ttl, entry.release_on_end, entry.renewed) == (TTL, True, True)
 
 

@@ -48,25 +48,25 @@ class Keeping:
         """
         made = {one.name: one.uid for one in acquired if one.created}
 
-        def give_back() -> t.Iterable[str]:
+        def release_now() -> t.Iterable[str]:
             return release_all(client, request.namespace, made)
 
         is_direct = request.template is not None
         leases = {one.name: lease_of(one, request.ttl, direct_sandbox=is_direct) for one in acquired}
-        self.hand_over(leases, made, give_back, STAYS)
+        self.hand_over(leases, made, release_now, STAYS)
 
     def hand_over(
         self,
         leases: t.Mapping[str, Lease],
         ours: t.Collection[str],
-        give_back: t.Callable[[], t.Iterable[str]],
+        release_now: t.Callable[[], t.Iterable[str]],
         stays: str,
     ) -> None:
         """Let the keeper have these, by name.
 
         Args:
             ours: the names of those that this task has made or started.
-            give_back: gives these back at once, and returns what could not be.
+            release_now: gives these back at once, and returns what could not be.
             stays: is said, with its name, of one that is not given back at the end although that was asked for.
 
         Raises:
@@ -83,7 +83,7 @@ class Keeping:
                 self.warn(error)
                 return
             self._connection = None
-            failures = give_back()
+            failures = release_now()
             if failures:
                 error.leftover = ", ".join(sorted(failures))
             raise

@@ -27,19 +27,19 @@ def hold(keeper: Keeping, client: Client, request: WorkspaceRequest, opened: Ope
     lease = workspace_lease_of(opened, request)
     started = opened.origin != "adopted"
 
-    def give_back() -> list[str]:
+    def release_now() -> list[str]:
         try:
             if started:
-                lease.give_back(client, Deadline(CLEANUP_SECONDS, client.clock))
+                lease.release(client, Deadline(CLEANUP_SECONDS, client.clock))
         except SandboxError:
             return [str(lease.ref)]
         return []
 
-    keeper.hand_over({opened.workspace_id: lease}, [opened.workspace_id] if started else [], give_back, STAYS)
+    keeper.hand_over({opened.workspace_id: lease}, [opened.workspace_id] if started else [], release_now, STAYS)
 
 
 @contextlib.contextmanager
-def giving_back(keeper: Keeping, namespace: str, workspace_id: str) -> t.Iterator[None]:
+def releasing(keeper: Keeping, namespace: str, workspace_id: str) -> t.Iterator[None]:
     """While the block suspends or deletes a workspace, its end is no loss; if it cannot be, the keeper goes on."""
     with keeper.releasing(namespace, [workspace_ref(namespace, workspace_id).name]) as failed:
         yield

@@ -20,7 +20,7 @@ from ...workspace.open import Opening, open_workspace
 from ...workspace.request import Suspended, SuspendRequest, WorkspaceRequest
 from ...workspace.suspend import refresh_suspended, suspend_workspace
 from ..leases.sandboxes import Keeping, keeping
-from ..leases.workspaces import giving_back, hold
+from ..leases.workspaces import hold, releasing
 from ..options.labels import labels_of
 from ..options.refused import check_refused_options
 from ..options.specs import WORKSPACE, Params
@@ -79,7 +79,7 @@ def _suspended(client: Client, params: Params, context: Context, keeper: Keeping
         agent_port=agent.get("port", 1024),
         agent_address=agent.get("address", "service"),
     )
-    with giving_back(keeper, asked.namespace, asked.workspace_id):
+    with releasing(keeper, asked.namespace, asked.workspace_id):
         done = suspend_workspace(client, asked, uid=params.get("uid"), dry_run=context.check_mode)
     if params["refresh"]:
         refreshed = refresh_suspended(client, _request(client, params), uid=done.uid, dry_run=context.check_mode)
@@ -102,7 +102,7 @@ def _absent(client: Client, params: Params, context: Context, keeper: Keeping) -
         timeout=length("wait_timeout", params["wait_timeout"]),
         resource_version=params.get("resource_version"),
     )
-    with giving_back(keeper, asked.namespace, asked.workspace_id):
+    with releasing(keeper, asked.namespace, asked.workspace_id):
         existed = delete_workspace(client, asked, uid=params.get("uid"), dry_run=context.check_mode)
     if existed:
         return _changed({"workspace_id": asked.workspace_id, "name": asked.ref.name}, {}, changed=True)

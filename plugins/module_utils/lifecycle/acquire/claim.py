@@ -11,18 +11,18 @@ import datetime
 import typing as t
 
 from ...cluster.resources import Body, ObjectRef
-from .manifest import Making
+from .manifest import ManifestBuilder
 from .match import label_differences, life_differences, policy_differences, refuse_mismatch
 from .request import AcquireRequest
 
 
-def claim_body(making: Making) -> Body:
+def claim_body(builder: ManifestBuilder) -> Body:
     """A pristine claim: pool, lease, labels. ``env`` or ``volumeClaimTemplates`` would force a cold start."""
-    request = making.request
-    spec: Body = {"warmPoolRef": {"name": request.warm_pool}, "lifecycle": making.lease}
-    if making.pod_labels:
-        spec["additionalPodMetadata"] = {"labels": making.pod_labels}
-    return making.body(spec)
+    request = builder.request
+    spec: Body = {"warmPoolRef": {"name": request.warm_pool}, "lifecycle": builder.lease}
+    if builder.pod_labels:
+        spec["additionalPodMetadata"] = {"labels": builder.pod_labels}
+    return builder.body(spec)
 
 
 def refuse_other(claim: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> None:

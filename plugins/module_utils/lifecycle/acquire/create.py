@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""Making an object exactly once, whatever happens to the answer, and taking it back when it must not stay."""
+"""Create an object exactly once, whatever happens to the answer, and delete it when it must not stay."""
 
 from __future__ import annotations
 

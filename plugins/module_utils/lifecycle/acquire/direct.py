@@ -17,7 +17,7 @@ from ...cluster.reads import read
 from ...cluster.resources import ACQUIRE_ID_ANNOTATION, POD, TEMPLATE, TEMPLATE_LABEL, Body, ObjectRef
 from ...deadline import Deadline
 from ...errors import GoneError, SandboxError
-from .manifest import Making
+from .manifest import ManifestBuilder
 from .match import label_differences, life_differences, policy_differences, refuse_mismatch
 from .request import AcquireRequest
 
@@ -78,17 +78,17 @@ def _is_pod_template(body: Body) -> bool:
     return labelled and isinstance(body.get("spec"), dict)
 
 
-def sandbox_body(making: Making, template: Template) -> Body:
+def sandbox_body(builder: ManifestBuilder, template: Template) -> Body:
     """The Sandbox to make. ``service`` is on, as without it only an address that changes on a resume is left."""
     spec: Body = {
         "operatingMode": "Running",
         "service": True,
-        **making.lease,
-        "podTemplate": pod_template(template, making.request, making.pod_labels),
+        **builder.lease,
+        "podTemplate": pod_template(template, builder.request, builder.pod_labels),
     }
     if template.volume_claim_templates is not None:
         spec["volumeClaimTemplates"] = template.volume_claim_templates
-    return making.body(spec)
+    return builder.body(spec)
 
 
 def pod_template(template: Template, request: AcquireRequest, pod_labels: t.Mapping[str, str] | None = None) -> Body:

@@ -15,7 +15,7 @@ from .request import AcquireRequest
 
 
 @dataclasses.dataclass(frozen=True)
-class Making:
+class ManifestBuilder:
     """One object that is about to be made.
 
     Attributes:

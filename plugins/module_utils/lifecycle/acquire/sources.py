@@ -18,7 +18,7 @@ from ..observed.diagnosis import explain
 from ..observed.prerequisites import check_runtime_class
 from . import claim as claims
 from . import direct, staleness
-from .manifest import Making
+from .manifest import ManifestBuilder
 from .request import AcquireRequest
 
 
@@ -62,7 +62,7 @@ class WarmPath:
     ref: ObjectRef
 
     def body(self, acquire_id: str, now: datetime.datetime, batch: str | None) -> Body:
-        return claims.claim_body(Making(self.request, self.ref, acquire_id, now, batch))
+        return claims.claim_body(ManifestBuilder(self.request, self.ref, acquire_id, now, batch))
 
     def named(self, body: Body) -> str | None:
         return status.named_sandbox(body)
@@ -95,7 +95,7 @@ class DirectPath:
     template: direct.Template
 
     def body(self, acquire_id: str, now: datetime.datetime, batch: str | None) -> Body:
-        return direct.sandbox_body(Making(self.request, self.ref, acquire_id, now, batch), self.template)
+        return direct.sandbox_body(ManifestBuilder(self.request, self.ref, acquire_id, now, batch), self.template)
 
     def named(self, body: Body) -> str | None:  # noqa: ARG002 - a Sandbox leads to itself
         return self.ref.name

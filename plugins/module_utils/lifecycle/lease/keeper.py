@@ -13,7 +13,7 @@ from ...cluster.transport.pools import POOL_SIZE
 from ...deadline import SYSTEM_CLOCK, Cancellation, Clock, Deadline
 from ...errors import SandboxError
 from .lease import Lease, LeaseLostError, renew
-from .registry import Book, Entry, Event, Report
+from .registry import Entry, Event, LeaseRegistry, Report
 
 #: Renewals under way at the same time; more only matters while the API server hangs.
 THREADS = 8
@@ -30,7 +30,7 @@ class Keeper:
     def __init__(self, report: Report | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self._report = report or _tell_nobody
         self._clock = clock
-        self.book = Book(self._report, clock)
+        self.registry = LeaseRegistry(self._report, clock)
         self._changed = threading.Condition()
         self._closed = False
         self._end = Cancellation()
@@ -52,7 +52,7 @@ class Keeper:
             renewed: False for one that is only to be given back by ``release_marked``.
             release_on_end: whether ``release_marked`` gives it back.
         """
-        entry = self.book.hold(client, lease, renewed=renewed, release_on_end=release_on_end)
+        entry = self.registry.hold(client, lease, renewed=renewed, release_on_end=release_on_end)
         with self._changed:
             if not self._started and not self._closed:
                 self._started = True
@@ -62,7 +62,7 @@ class Keeper:
 
     def let_go(self, uid: str) -> None:
         """Renew a lease no longer; an attempt under way is not waited for."""
-        self.book.let_go(uid)
+        self.registry.let_go(uid)
 
     def close(self) -> None:
         """Renew nothing any more."""
@@ -77,14 +77,14 @@ class Keeper:
 
     def release_marked(self, deadline: Deadline) -> None:
         """Give back what is marked ``release_on_end``, all at once, and report each; what is gone is given back."""
-        self.release([entry for entry in self.book.entries() if entry.release_on_end], deadline)
+        self.release([entry for entry in self.registry.entries() if entry.release_on_end], deadline)
 
     def release(self, entries: t.Sequence[Entry], deadline: Deadline) -> None:
-        """Give these back (``Lease.give_back``), and hold them no longer; one that stays at the deadline is reported.
+        """Give these back (``Lease.release``), and hold them no longer; one that stays at the deadline is reported.
 
         What another thread is giving back already is left to it.
         """
-        entries = [entry for entry in entries if self.book.begin_release(entry)]
+        entries = [entry for entry in entries if self.registry.begin_release(entry)]
         if not entries:
             return
         with concurrent.futures.ThreadPoolExecutor(min(len(entries), POOL_SIZE), "namzu-release") as threads:
@@ -94,18 +94,18 @@ class Keeper:
     def _release(self, entry: Entry, deadline: Deadline) -> None:
         lease = entry.lease
         try:
-            problem = lease.give_back(entry.client, deadline)
+            problem = lease.release(entry.client, deadline)
         except LeaseLostError as error:
-            self._gave_back(entry, Event("lost", lease, error))
+            self._ended(entry, Event("lost", lease, error))
         except SandboxError as error:
             self._keeps(entry, error)
         except Exception as error:  # noqa: BLE001 - one that cannot be given back must not keep the others
             self._keeps(entry, SandboxError(f"{lease.ref} could not be given back: {type(error).__name__}."))
         else:
-            self._gave_back(entry, Event("released", lease, problem))
+            self._ended(entry, Event("released", lease, problem))
 
-    def _gave_back(self, entry: Entry, event: Event) -> None:
-        self.book.let_go(entry.lease.uid)
+    def _ended(self, entry: Entry, event: Event) -> None:
+        self.registry.let_go(entry.lease.uid)
         if entry.lost is None:
             self._report(event)
 
@@ -116,18 +116,18 @@ class Keeper:
     def _run(self) -> None:
         with self._changed:
             while not self._closed:
-                for entry in self.book.take_due():
+                for entry in self.registry.take_due():
                     self._threads.submit(self._attempt, entry)
-                self._changed.wait(self.book.wait())
+                self._changed.wait(self.registry.wait())
 
     def _attempt(self, entry: Entry) -> None:
-        attempt(self.book, entry, self._clock, self._end)
+        attempt(self.registry, entry, self._clock, self._end)
         with self._changed:
             self._changed.notify_all()
 
 
-def attempt(book: Book, entry: Entry, clock: Clock, end: Cancellation | None = None) -> None:
-    """Renew one lease once, each request within its bound, and enter in the book what came of it.
+def attempt(registry: LeaseRegistry, entry: Entry, clock: Clock, end: Cancellation | None = None) -> None:
+    """Renew one lease once, each request within its bound, and enter in the registry what came of it.
 
     Args:
         end: what calls it off.
@@ -136,13 +136,13 @@ def attempt(book: Book, entry: Entry, clock: Clock, end: Cancellation | None = N
     try:
         renewal = renew(entry.client, entry.lease, Deadline(2 * bound, clock, cancellation=end), bound=bound)
     except LeaseLostError as error:
-        book.ended(entry, error)
+        registry.ended(entry, error)
     except SandboxError as error:
-        book.failed(entry, error)
+        registry.failed(entry, error)
     except Exception as error:  # noqa: BLE001 - one lease that cannot be read must not end the renewal of all others
-        book.failed(entry, SandboxError(f"{entry.lease.ref} could not be renewed: {type(error).__name__}."))
+        registry.failed(entry, SandboxError(f"{entry.lease.ref} could not be renewed: {type(error).__name__}."))
     else:
-        book.succeeded(entry, renewal)
+        registry.succeeded(entry, renewal)
 
 
 def _tell_nobody(_event: Event) -> None:

@@ -112,7 +112,7 @@ class Lease:
             next_step=self.afterwards,
         )
 
-    def give_back(self, client: Client, deadline: Deadline) -> SandboxError | None:
+    def release(self, client: Client, deadline: Deadline) -> SandboxError | None:
         """Delete it; one that is gone, or whose name another one has, is given back.
 
         Returns:

@@ -71,7 +71,7 @@ class KeeperProcess:
             while self._lifeline.recv(1):
                 pass
         self._over.set()
-        entries = self._keeper.book.entries()
+        entries = self._keeper.registry.entries()
         renewals = sum(entry.renewals for entry in entries)
         self._say({"event": "ending", "leases": [entry.lease.described() for entry in entries], "renewals": renewals})
         self._release_marked()
@@ -112,7 +112,7 @@ class KeeperProcess:
                     self._release_marked()
 
     def _act(self, message: Message, client: Client) -> Message:
-        if message["op"] == "hold":
+        if message.get("op") == "hold":
             marked_uids = []
             for part in message["leases"]:
                 marked = bool(part["release_on_end"])
@@ -122,13 +122,16 @@ class KeeperProcess:
                     marked_uids.append(entry.lease.uid)
                 self._say({"event": "held", "lease": part, "marked": marked})
             return {"marked": marked_uids}
-        chosen = self._keeper.book.named(client.access.server, message["namespace"], message["names"])
+        operation = message.get("op")
+        if operation not in ("leave", "stay", "forget"):
+            return {"unknown": str(operation)[:40]}
+        chosen = self._keeper.registry.named(client.access.server, message["namespace"], message["names"])
         for entry in chosen:
-            if message["op"] == "forget":
+            if operation == "forget":
                 self._keeper.let_go(entry.lease.uid)
                 self._say({"event": "forgotten", "lease": entry.lease.described()})
             else:
-                self._keeper.book.leave(entry, leaving=message["op"] == "leave")
+                self._keeper.registry.leave(entry, leaving=operation == "leave")
         return {}
 
     def _client(self, message: Message) -> Client:

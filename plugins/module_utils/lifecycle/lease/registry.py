@@ -43,7 +43,7 @@ Report = t.Callable[[Event], None]
 
 @dataclasses.dataclass
 class Entry:
-    """One lease that is held. Only the book changes it.
+    """One lease that is held. Only the registry changes it.
 
     Attributes:
         lease, client: what is renewed, and who asks.
@@ -83,7 +83,7 @@ class Entry:
         return self.renewed and not (self.busy or self.leaving or self.lost)
 
 
-class Book:
+class LeaseRegistry:
     """All leases of one keeper. Any thread may use it.
 
     Args:

@@ -17,7 +17,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.cl
     expires_at,
     refuse_other,
 )
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.manifest import Making
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.manifest import ManifestBuilder
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError, ClaimMismatchError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.status import (
@@ -44,14 +44,16 @@ def ready(status: str, reason: str, sandbox: str | None = None) -> Body:
 
 @given(LABELS, LABELS, st.floats(min_value=10, max_value=1e8))
 def test_claim_is_pristine_whatever_is_asked_for(labels: dict[str, str], pod: dict[str, str], ttl: float) -> None:
-    spec = claim_body(Making(request(labels=labels, pod_labels=pod, ttl=ttl), REF, "id", NOW))["spec"]
+    spec = claim_body(ManifestBuilder(request(labels=labels, pod_labels=pod, ttl=ttl), REF, "id", NOW))["spec"]
     assert set(spec) <= {"warmPoolRef", "lifecycle", "additionalPodMetadata"}
     assert set(spec["lifecycle"]) == {"shutdownTime", "shutdownPolicy"}
     assert set(spec.get("additionalPodMetadata", {})) <= {"labels"}
 
 
 def test_claim_is_what_the_controller_expects() -> None:
-    body = claim_body(Making(request(labels={"job": "1"}, pod_labels={"x.io/a": "b"}, ttl=90), REF, "id-1", NOW))
+    body = claim_body(
+        ManifestBuilder(request(labels={"job": "1"}, pod_labels={"x.io/a": "b"}, ttl=90), REF, "id-1", NOW)
+    )
     assert body == {
         "apiVersion": "extensions.agents.x-k8s.io/v1beta1",
         "kind": "SandboxClaim",
@@ -70,7 +72,7 @@ def test_claim_is_what_the_controller_expects() -> None:
 
 
 def test_claim_without_labels_has_none() -> None:
-    body = claim_body(Making(request(), REF, "id", NOW))
+    body = claim_body(ManifestBuilder(request(), REF, "id", NOW))
     assert "labels" not in body["metadata"]
     assert "additionalPodMetadata" not in body["spec"]
 
@@ -100,7 +102,7 @@ def test_timestamp_is_rounded_up(microsecond: int, text: str) -> None:
 
 
 def test_expiry_is_read_back() -> None:
-    body = claim_body(Making(request(ttl=3600), REF, "id", NOW))
+    body = claim_body(ManifestBuilder(request(ttl=3600), REF, "id", NOW))
     assert expires_at(body) == NOW + datetime.timedelta(hours=1)
 
 
@@ -172,7 +174,7 @@ def test_label_of_a_foreign_domain_is_pointed_to_the_setting() -> None:
 def standing(**changes: t.Any) -> Body:
     """The claim of an earlier, equal acquire, with changes to its parts."""
     wanted = request(labels={"job": "1"}, pod_labels={"x.io/a": "b"})
-    body = claim_body(Making(wanted, REF, "other", NOW))
+    body = claim_body(ManifestBuilder(wanted, REF, "other", NOW))
     for path, value in changes.items():
         *parents, last = path.split("__")
         part = body

@@ -18,7 +18,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.di
     refuse_other,
     sandbox_body,
 )
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.manifest import Making
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.manifest import ManifestBuilder
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import ClaimMismatchError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.status import is_ready
@@ -39,7 +39,7 @@ def request(**changes: t.Any) -> AcquireRequest:
 
 def body(claims: list[Body] | None = None, batch: str | None = None, **changes: t.Any) -> Body:
     return sandbox_body(
-        Making(request(**changes), REF, "id-1", NOW, batch), Template("python", copy.deepcopy(POD), claims)
+        ManifestBuilder(request(**changes), REF, "id-1", NOW, batch), Template("python", copy.deepcopy(POD), claims)
     )
 
 
@@ -89,13 +89,13 @@ def test_batch_label_stands_on_the_sandbox_and_not_on_its_pod() -> None:
 
 def test_template_is_not_changed_by_what_is_made_from_it() -> None:
     template = Template("python", copy.deepcopy(POD), None)
-    sandbox_body(Making(request(pod_labels={"x": "y"}, runtime_class="gvisor"), REF, "id", NOW), template)
+    sandbox_body(ManifestBuilder(request(pod_labels={"x": "y"}, runtime_class="gvisor"), REF, "id", NOW), template)
     assert template.pod_template == POD
 
 
 @pytest.mark.parametrize("pod", [{"spec": {}}, {"metadata": None, "spec": {}}, {"metadata": {}, "spec": {}}])
 def test_template_without_labels_gets_ours(pod: Body) -> None:
-    made = sandbox_body(Making(request(), REF, "id", NOW), Template("python", pod, None))
+    made = sandbox_body(ManifestBuilder(request(), REF, "id", NOW), Template("python", pod, None))
     assert made["spec"]["podTemplate"]["metadata"] == {"labels": {LABEL: "python"}}
 
 
