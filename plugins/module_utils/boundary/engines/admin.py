@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import functools
 import itertools
 import typing as t
 
@@ -57,6 +58,11 @@ class AdminPolicy:
     rules: c.Mapping[str, tuple[RuleSource, ...]]
     notes: tuple[str, ...] = ()
 
+    @functools.cached_property
+    def same_for_all(self) -> c.Mapping[str, bool]:
+        """Whether the rules of a direction are the same for every pod."""
+        return {way: all(one.same_for_all is not None for one in sources) for way, sources in self.rules.items()}
+
 
 def admin_policies(world: World) -> list[AdminPolicy]:
     """All policies of the administrators by precedence, read once; raises PolicyError when one is malformed."""
@@ -74,41 +80,48 @@ def admin_tiers(world: World, pod: Pod, direction: str) -> tuple[list[Tier], lis
     if not policies:
         return [], [], []
     labels = world.namespace_labels(pod.namespace)
+    kept: dict[t.Hashable, tuple[list[Tier], tuple[str, ...]]] = world.memo.setdefault("admin tiers", {})
+    found: dict[str, list[Tier]] = {}
     notes: list[str] = []
-    found: dict[str, list[Tier]] = {ADMIN: [], BASELINE: []}
     for name in (ADMIN, BASELINE):
-        rules: list[Rule] = []
-        refs: list[PolicyRef] = []
         in_tier = [policy for policy in policies if policy.tier == name and policy.rules[direction]]
-        for priority, group in itertools.groupby(in_tier, key=lambda policy: policy.priority):
-            parts: list[tuple[PolicyRef, list[Rule]]] = []
-            for policy in group:
-                selects = policy.selects(pod, labels)
-                if selects is False:
-                    continue
-                part = [source.rule(pod, labels) for source in policy.rules[direction]]
-                parts.append(
-                    (policy.ref, part if selects is True else [_made_uncertain(rule, str(selects)) for rule in part])
-                )
-                notes.extend(policy.notes)
-            refs.extend(ref for ref, _unused in parts)
-            if len(parts) > 1:
-                both = ", ".join(str(ref) for ref, _unused in parts)
-                notes.append(f"{both} share priority {priority}: their order is undefined, the worse one is counted")
-                rules.extend(_worst_first([part for _unused, part in parts]))
-            for _unused, part in parts:
-                rules.extend(part)
-        if rules:
-            found[name] = [_tier(world, name, tuple(rules), tuple(refs))]
+        chosen = [(policy, selects) for policy in in_tier if (selects := policy.selects(pod, labels)) is not False]
+        # Pods that the same policies select share one tier, and so all that is computed about it.
+        shared = all(policy.same_for_all[direction] for policy, _selects in chosen)
+        key = (name, direction, tuple(chosen))
+        tier = kept.get(key) if shared else None
+        if tier is None:
+            tier = _tier(name, chosen, lambda source: source.rule(pod, labels), direction)
+            if shared:
+                kept[key] = tier
+        found[name] = tier[0]
+        notes.extend(tier[1])
     return found[ADMIN], found[BASELINE], notes
 
 
-def _tier(world: World, name: str, rules: tuple[Rule, ...], refs: tuple[PolicyRef, ...]) -> Tier:
-    """A tier; pods under the same rules share it."""
-    kept: dict[tuple[Rule, ...], Tier] = world.memo.setdefault("admin tiers", {})
-    if rules not in kept:
-        kept[rules] = Tier(f"the {name} tier", rules, ordered=True, policies=refs)
-    return kept[rules]
+def _tier(
+    name: str, chosen: list[tuple[AdminPolicy, bool | str]], rule: c.Callable[[RuleSource], Rule], direction: str
+) -> tuple[list[Tier], tuple[str, ...]]:
+    """The tier of the policies that select, or may select, a pod, and its notes; no tier where there is no rule."""
+    rules: list[Rule] = []
+    refs: list[PolicyRef] = []
+    notes: list[str] = []
+    for priority, group in itertools.groupby(chosen, key=lambda pair: pair[0].priority):
+        parts: list[tuple[PolicyRef, list[Rule]]] = []
+        for policy, selects in group:
+            part = [rule(source) for source in policy.rules[direction]]
+            certain = part if selects is True else [_made_uncertain(one, str(selects)) for one in part]
+            parts.append((policy.ref, certain))
+            notes.extend(policy.notes)
+        refs.extend(ref for ref, _unused in parts)
+        if len(parts) > 1:
+            both = ", ".join(str(ref) for ref, _unused in parts)
+            notes.append(f"{both} share priority {priority}: their order is undefined, the worse one is counted")
+            rules.extend(_worst_first([part for _unused, part in parts]))
+        for _unused, part in parts:
+            rules.extend(part)
+    tiers = [Tier(f"the {name} tier", tuple(rules), ordered=True, policies=tuple(refs))] if rules else []
+    return tiers, tuple(notes)
 
 
 def _made_uncertain(rule: Rule, reason: str) -> Rule:

@@ -14,6 +14,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach.reach
 from ansible_collections.namzu.sandbox.tests.unit.boundary.objects_for_tests import (
     Body,
     block,
+    cluster_policy,
     labelled,
     named,
     pod,
@@ -135,3 +136,24 @@ def test_policies_of_other_namespaces_cost_nothing() -> None:
         return calls_of(lambda: Reach.from_objects(world, "agents/s-0").within("public_internet"))
 
     assert work(1000) < work(10) * 2 + 4000
+
+
+def test_the_administrators_tiers_are_judged_once_for_all_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where policies share a priority, which makes rules of its own for the order that is worse."""
+    judged: list[object] = []
+    plain = flow._ordered
+
+    def counted(*arguments: t.Any) -> t.Any:
+        judged.append(arguments[0])
+        return plain(*arguments)
+
+    monkeypatch.setattr(flow, "_ordered", counted)
+    rules = [{"action": "Deny", "to": [{"networks": ["10.0.0.0/8"]}]}, {"action": "Accept", "to": [{"namespaces": {}}]}]
+    inward = [{"action": "Deny", "from": [{"namespaces": {"matchLabels": {"team": "blue"}}}]}]
+    shared = [cluster_policy(f"c-{number}", priority=7, egress=rules, ingress=inward) for number in range(3)]
+    world = World.read([*sandboxes(20), *policies(30, lambda number: labelled(n=str(number % 20))), *shared])
+    for number in range(20):
+        reach = Reach.from_objects(world, f"agents/s-{number}")
+        reach.within("public_internet")
+        reach.ingress_verdict(1024)
+    assert len(judged) == 2
