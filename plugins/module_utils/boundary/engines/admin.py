@@ -100,7 +100,7 @@ def admin_tiers(world: World, pod: Pod, direction: str) -> tuple[list[Tier], lis
 
 
 def _tier(
-    name: str, chosen: list[tuple[AdminPolicy, bool | str]], rule: c.Callable[[RuleSource], Rule], direction: str
+    name: str, chosen: c.Sequence[tuple[AdminPolicy, bool | str]], rule: c.Callable[[RuleSource], Rule], direction: str
 ) -> tuple[list[Tier], tuple[str, ...]]:
     """The tier of the policies that select, or may select, a pod, and its notes; no tier where there is no rule."""
     rules: list[Rule] = []
