@@ -14,7 +14,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.re
 
 from .fake.cluster import FakeCluster
 from .fake.controller import NAMESPACE
-from .traffic import ACQUIRE, LOCATE, REACQUIRE, RELEASE, RELEASE_AND_WAIT
+from .traffic import ACQUIRE, GET_SANDBOX, LOCATE, REACQUIRE, RELEASE, RELEASE_AND_WAIT
 
 if t.TYPE_CHECKING:
     from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
@@ -35,7 +35,8 @@ def test_reacquire_makes_the_requests_that_the_fault_tests_cover(cluster: FakeCl
     cluster.plan.clear()
     again = acquire(client, cluster.request(name="build-1"))
     assert not again.created
-    assert tuple(cluster.plan.received()) == REACQUIRE
+    # The name is looked up among Sandboxes before it is used.
+    assert tuple(cluster.plan.received()) == (GET_SANDBOX, *REACQUIRE)
 
 
 def test_release_makes_the_requests_that_the_fault_tests_cover(cluster: FakeCluster, client: Client) -> None:

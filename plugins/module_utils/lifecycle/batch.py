@@ -16,7 +16,7 @@ from ..cluster.transport.pools import POOL_SIZE
 from ..deadline import Cancellation, Deadline
 from ..errors import InputError, SandboxError
 from .acquire.acquire import Acquire
-from .acquire.cancelled import cancelled, cancelled_or
+from .acquire.cancelled import cancelled, cancelled_or, raise_if_cancelled
 from .acquire.request import Acquired, AcquireRequest
 from .acquire.sources import paths_for
 from .acquire.unique_name import names_in_use
@@ -72,7 +72,8 @@ def acquire_many(
     """Acquire ``count`` sandboxes at once, all within one ``ready_timeout``.
 
     With a name they are called ``<name>-0``, ``<name>-1``, …, and each that stands there and matches is kept; without
-    one all are fresh. It costs two or three requests a sandbox, and one list and one watch for all.
+    one all are fresh. It costs one list and one watch for all, and two or three requests a sandbox. A name costs one
+    list more for all, and one request more a sandbox.
 
     Args:
         count: how many, 1 to 1000.
@@ -98,7 +99,8 @@ def acquire_many(
             paths = until_template(request, deadline, lambda: paths_for(client, requests, deadline))
             taken = {} if request.name is None else names_in_use(client, paths[0].ref, deadline)
         except SandboxError as error:
-            raise cancelled_or(error, deadline, None, "The acquire was cancelled by its caller") from error
+            raise_if_cancelled(error, deadline, None, "The acquire was cancelled by its caller")
+            raise
     with (
         Verification(client, request, deadline) as verification,
         SharedWatch(client, paths[0].ref.kind, request.namespace, deadline) as watch,

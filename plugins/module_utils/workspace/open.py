@@ -14,7 +14,7 @@ from ..cluster.retry import retry, wait_or_raise
 from ..deadline import CLEANUP_SECONDS, Backoff, Cancellation, Deadline, poll
 from ..errors import ApiUnreachableError, ConflictError, GoneError, NotServedError, SandboxError, UnavailableError
 from ..lifecycle.acquire import direct
-from ..lifecycle.acquire.cancelled import cancelled_or
+from ..lifecycle.acquire.cancelled import raise_if_cancelled
 from ..lifecycle.acquire.create import LATE_POST_SECONDS
 from ..lifecycle.acquire.unique_name import check_name_unused
 from ..lifecycle.errors import AcquireError, ClaimMismatchError
@@ -108,7 +108,8 @@ class Opening:
         try:
             return self._run()
         except SandboxError as error:
-            raise cancelled_or(error, self.deadline, self.request.ref, "it was cancelled by its caller") from error
+            raise_if_cancelled(error, self.deadline, self.request.ref, "it was cancelled by its caller")
+            raise
 
     def _run(self) -> Opened:
         body = self.find()

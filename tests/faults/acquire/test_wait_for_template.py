@@ -130,5 +130,5 @@ def test_wait_of_many_ends_when_another_one_fails(cluster: FakeCluster, real_tim
 @pytest.mark.parametrize("name", [None, "python"], ids=["kind is not served", "template is missing"])
 def test_kind_that_is_not_served_is_not_waited_for(cluster: FakeCluster, client: Client, name: str | None) -> None:
     cluster.plan.add(Fault(How.STATUS, 404, name=name), GET_TEMPLATE, times=math.inf)
-    assert failure_of(client, cluster, **DIRECT, **PATIENT).reason == "not-found"
+    assert failure_of(client, cluster, **DIRECT, **PATIENT).reason == ("not-served" if name is None else "not-found")
     assert (cluster.plan.received().count(GET_TEMPLATE) == 1) == (name is None)

@@ -137,7 +137,7 @@ def test_needed_policies_that_may_not_be_read_refuse_with_the_rule(
 
 
 def test_engine_that_the_cluster_does_not_have_is_said(policed: FakeCluster, client: Client) -> None:
-    policed.plan.add(status(404), LIST_CILIUM)
+    policed.plan.add(Fault(How.STATUS, 404, name=None), LIST_CILIUM)
     with pytest.raises(SandboxError, match="check engine"):
         read(client, engine="cilium")
 

@@ -22,7 +22,7 @@ from ..observed.diagnosis import add_ending, explain, explained_by_pod, not_read
 from ..observed.pod import bind_pod
 from ..verification.network_probe import places_near, probe_network
 from ..verification.verify import Verification
-from .cancelled import cancelled_or
+from .cancelled import raise_if_cancelled
 from .create import OwnedObject
 from .egress_label import own_policy
 from .request import Acquired, AcquireRequest, Verdict
@@ -72,7 +72,8 @@ def acquire(client: Client, request: AcquireRequest, *, cancellation: Cancellati
                 lambda: Acquire(client, request, path_for(client, request, deadline), deadline, verification).run(),
             )
     except SandboxError as error:
-        raise cancelled_or(error, deadline, None, "The acquire was cancelled by its caller") from error
+        raise_if_cancelled(error, deadline, None, "The acquire was cancelled by its caller")
+        raise
 
 
 class Acquire:
@@ -172,7 +173,9 @@ class Acquire:
                     return latest, sandbox
         except (ApiUnreachableError, UnavailableError) as error:
             pod = explained_by_pod(self.client, self.path.ref, latest, self.deadline, self.path.named(latest))
-            raise pod or error from error
+            if pod is None:
+                raise
+            raise pod from error
         raise not_ready(self.client, self.path.ref, latest, self.deadline, self.path.named(latest))
 
     def _expect_states(self) -> None:

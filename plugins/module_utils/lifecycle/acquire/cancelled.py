@@ -20,6 +20,13 @@ def cancelled(ref: ObjectRef | None, why: str) -> SandboxError:
     return SandboxError(f"{about}{why}.", reason="cancelled", retryable=True, object=None if ref is None else str(ref))
 
 
+def raise_if_cancelled(error: SandboxError, deadline: Deadline, ref: ObjectRef | None, why: str) -> None:
+    """Raise the error of a cancelled acquire when the failure followed from that; see ``cancelled_or``."""
+    reported = cancelled_or(error, deadline, ref, why)
+    if reported is not error:
+        raise reported from error
+
+
 def cancelled_or(error: SandboxError, deadline: Deadline, ref: ObjectRef | None, why: str) -> SandboxError:
     """The error of a cancelled acquire when the failure followed from that; else the failure itself.
 

@@ -241,9 +241,7 @@ def renew(
 
 
 def _step(deadline: Deadline, bound: float | None) -> Deadline:
-    if bound is None:
-        return deadline
-    return Deadline(deadline.at_most(bound), deadline.clock, cancellation=deadline.cancellation)
+    return deadline if bound is None else deadline.child(bound)
 
 
 def ensure_left(

@@ -228,8 +228,7 @@ class _Reading:
         return [{**item, **head} for item in self._client.list(kind, namespace, deadline=limit)["items"]]
 
     def _limit(self, seconds: float) -> Deadline:
-        whole = self._deadline
-        return Deadline(whole.at_most(seconds), whole.clock, cancellation=whole.cancellation)
+        return self._deadline.child(seconds)
 
 
 def _gather(tasks: c.Sequence[_Task], threads: int) -> list[Body]:

@@ -136,9 +136,7 @@ class Verification:
 
     def _adopted(self, body: Body) -> Body:
         """The pod once it has lost what marks the member of a pool, or as it was last seen."""
-        limit = Deadline(
-            self._deadline.at_most(ADOPTION_SECONDS), self._client.clock, cancellation=self._deadline.cancellation
-        )
+        limit = self._deadline.child(ADOPTION_SECONDS)
         metadata = body["metadata"]
         ref = POD.ref(self._request.namespace, str(metadata["name"]))
         while POOL_LABELS & (body["metadata"].get("labels") or {}).keys() and not limit.expired:
