@@ -143,9 +143,10 @@ class Rule:
 
     def matches(self, endpoint: Endpoint, port: int, protocol: str) -> bool:
         """Whether it matches one point for sure."""
-        return any(box.contains(endpoint.kind, endpoint.value, protocol, port) for box in self.region) or any(
-            named.matches(endpoint, port, protocol) for named in self.named
-        )
+        for box in self.region:
+            if box.contains(endpoint.kind, endpoint.value, protocol, port):
+                return True
+        return any(named.matches(endpoint, port, protocol) for named in self.named) if self.named else False
 
     def uncertainty_at(self, endpoint: Endpoint, port: int, protocol: str) -> Uncertainty | None:
         """The uncertainty that a point falls under, or None."""

@@ -111,14 +111,23 @@ def _pod(box: Box, world: World) -> tuple[str, str | None]:
 
 def _known_pod(box: Box, world: World) -> Pod | None:
     number = box.ports.example() or ("TCP", 1)
-    for pod in list(world.pods.values())[:_MOST_PODS]:
-        if pod.host_network:
-            continue
-        labels = world.namespace_labels(pod.namespace)
-        for address in pod.addresses or (None,):
-            if box.contains(POD, Endpoint(POD, address, pod, namespace_labels=labels).value, *number):
-                return pod
+    for pod, endpoint in _known_pods(world):
+        if box.contains(POD, endpoint.value, *number):
+            return pod
     return None
+
+
+def _known_pods(world: World) -> list[tuple[Pod, Endpoint]]:
+    """Pods that may be an example, once for each address; made once for a world."""
+    found: list[tuple[Pod, Endpoint]] | None = world.memo.get("example pods")
+    if found is None:
+        found = world.memo["example pods"] = [
+            (pod, Endpoint(POD, address, pod, namespace_labels=world.namespace_labels(pod.namespace)))
+            for pod in list(world.pods.values())[:_MOST_PODS]
+            if not pod.host_network
+            for address in pod.addresses or (None,)
+        ]
+    return found
 
 
 def _node(box: Box, world: World) -> tuple[str, str | None]:

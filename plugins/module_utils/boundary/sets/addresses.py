@@ -122,6 +122,7 @@ def show_address(address: Address) -> str:
     return str(ipaddress.IPv4Address(number) if version == 4 else ipaddress.IPv6Address(number))
 
 
+@functools.lru_cache(maxsize=4096)
 def show_addresses(held: AddressSet, most: int = 8) -> str:
     """A set in words: blocks, or one block with exceptions where that is shorter; the first few of each."""
     parts = [*_show_version(held.v4, 4, most), *_show_version(held.v6, 6, most)]
