@@ -19,7 +19,7 @@ VERBS = {
     "down": "remove the cluster and everything it made",
     "status": "one line a component; exit code 0 healthy, 1 not, 3 down",
     "env": "shell lines for KUBECONFIG and PATH",
-    "runner-image": "give the cluster an image with ansible-core and the collection, and print its name",
+    "runner-image": "load an image with ansible-core and the collection into the cluster, and print its name",
 }
 
 
@@ -31,11 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kind = parsers["up"].add_mutually_exclusive_group()
     kind.add_argument("--bare", action="store_true", help="etcd and the API server alone, without any CRD")
     kind.add_argument(
-        "--no-enforcement", dest="enforce", action="store_false", help="without what enforces NetworkPolicy"
+        "--no-enforcement", dest="enforce", action="store_false", help="without enforcement of NetworkPolicy"
     )
-    asked = parser.parse_args(arguments)
-    verb = asked.verb
-    options = {"bare": asked.bare, "enforce": asked.enforce} if verb == "up" else {}
+    chosen = parser.parse_args(arguments)
+    verb = chosen.verb
+    options = {"bare": chosen.bare, "enforce": chosen.enforce} if verb == "up" else {}
     for end in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(end, signal.default_int_handler)
     progress = Progress()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The few requests to an API server that the lab makes itself."""
+"""A small client for the API server of a cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ApiError(ClusterError):
 
 
 class Api:
-    """An API server and the headers and TLS settings to talk to it; one connection a request."""
+    """An API server, and the headers and TLS settings of its requests; one connection a request."""
 
     def __init__(self, server: str, tls: ssl.SSLContext | None, headers: Mapping[str, str]) -> None:
         self._address = urllib.parse.urlsplit(server)

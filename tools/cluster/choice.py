@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which cluster the command is about: the local one, or the user's own."""
+"""The choice between the local cluster and the user's own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHOICES = ("local", "existing")
 
 
 class Cluster(Protocol):
-    """What the command can do with either cluster."""
+    """The verbs that both kinds of cluster have."""
 
     def up(self, *, bare: bool = False, enforce: bool = True) -> None: ...
     def down(self) -> None: ...
@@ -35,10 +35,10 @@ def choose(environment: Mapping[str, str], progress: Progress) -> Cluster:
 
 
 def is_existing(environment: Mapping[str, str]) -> bool:
-    """Whether the user's own cluster is meant: NAMZU_CLUSTER decides, else a KUBECONFIG that no instance wrote."""
+    """Whether the user's own cluster is used: NAMZU_CLUSTER decides, else a KUBECONFIG that no instance wrote."""
     wanted = environment.get("NAMZU_CLUSTER", "")
     if wanted and wanted not in CHOICES:
-        raise CannotRun(f"NAMZU_CLUSTER={wanted!r} is none of {', '.join(CHOICES)}.")
+        raise CannotRun(f"NAMZU_CLUSTER={wanted!r} is not one of {', '.join(CHOICES)}.")
     if wanted:
         return wanted == "existing"
     kubeconfig = environment.get("KUBECONFIG", "")

@@ -46,7 +46,7 @@ class ExistingCluster:
         return cls(Path(named))
 
     def up(self, *, bare: bool = False, enforce: bool = True) -> None:
-        """Check that the API server answers and serves what the collection needs."""
+        """Check that the API server answers and serves the kinds that the collection needs."""
         if bare:
             raise CannotRun("--bare starts a local cluster, and this one runs already. Set NAMZU_CLUSTER=local.")
         if not enforce:
@@ -77,7 +77,7 @@ class ExistingCluster:
     def runner_image(self) -> None:
         """Refuse: a cluster of the user pulls its images from a registry."""
         raise CannotRun(
-            "a cluster of your own gets its images from a registry: build one with ansible-core and this collection, "
+            "a cluster of your own pulls its images from a registry. Build one with ansible-core and this collection, "
             "push it, and name it in NAMZU_TEST_RUNNER_IMAGE."
         )
 
@@ -109,7 +109,7 @@ def connect(path: Path) -> tuple[Api, str, str]:
     except OSError as error:
         raise ClusterError(f"{path}: {error.strerror}. Set KUBECONFIG, or NAMZU_CLUSTER=local.") from error
     except yaml.YAMLError as error:
-        raise ClusterError(f"{path} is not YAML: {error}") from error
+        raise ClusterError(f"kubeconfig {path}: not YAML: {error}") from error
     name = document.get("current-context", "")
     context = _named(document, "contexts", name).get("context", {})
     cluster = _named(document, "clusters", context.get("cluster", "")).get("cluster", {})
@@ -141,7 +141,9 @@ def _credential(user: Mapping[str, Any]) -> dict[str, Any]:
         output = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
         given = json.loads(output)["status"]
     except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-        raise ClusterError(f"the credential plugin {argv[0]} gave no credential ({type(error).__name__})") from error
+        raise ClusterError(
+            f"the credential plugin {argv[0]} returned no credential ({type(error).__name__})"
+        ) from error
     return {
         "token": given.get("token"),
         "client-certificate-text": given.get("clientCertificateData"),

@@ -34,8 +34,8 @@ PORT_OFFSETS: Mapping[str, int] = {
     "coredns-ready": 53,
 }
 
-DNS_PORT = 53  # on the node's address: resolv.conf cannot name another
-# In the network namespace of the pods' bridge, which every instance has for itself.
+DNS_PORT = 53  # on the node's address: resolv.conf has no port
+# In the network namespace of the pods' bridge, which each instance has.
 PROXY_HEALTH_PORT = 10256
 FIREWALL_HEALTH_PORT = 20244
 
@@ -107,12 +107,12 @@ class Layout:
         return self.state / "kubeconfig"
 
     @property
-    def programs_note(self) -> Path:
+    def programs_record(self) -> Path:
         """The record of the programs that were started, see build/programs.py."""
         return self.state / "programs.json"
 
     @property
-    def bare_mark(self) -> Path:
+    def bare_marker(self) -> Path:
         """Exists when only etcd and the API server were started."""
         return self.state / "bare"
 

@@ -67,7 +67,7 @@ class LocalCluster:
         print(f"up, {took} ({elapsed(time.monotonic() - began)} in all): {self._summary()}")
 
     def down(self) -> None:
-        """Remove the instance; nothing to do is fine."""
+        """Remove the instance, if it exists."""
         preflight.check_root()
         began = time.monotonic()
         with self._lock():
@@ -91,10 +91,10 @@ class LocalCluster:
             raise ClusterError("local cluster: not healthy. Start it again: python -m tools.cluster up")
 
     def runner_image(self) -> None:
-        """Give the cluster an image that runs plays with the collection as it is now, and print its name."""
+        """Load an image with ansible-core and the current collection into the cluster, and print its name."""
         preflight.check_root()
         if status.is_bare(self.layout) or not status.all_healthy(status.settled_states(self.layout)):
-            raise ClusterError("the local cluster is not up, or bare. Start it: python -m tools.cluster up")
+            raise ClusterError("local cluster: not up, or bare. Start it: python -m tools.cluster up")
         with tempfile.TemporaryDirectory(prefix="runner-", dir=self.layout.state) as folder:
             archive = runner.make(self.cache, Path(folder), self.progress)
             images.load_into(self.layout.containerd_socket, [archive])
@@ -104,7 +104,7 @@ class LocalCluster:
         """Print shell lines that point kubectl and the tests to the cluster."""
         preflight.check_root()
         if not status.all_healthy(status.settled_states(self.layout)):
-            raise ClusterError("the local cluster is not up. Start it: python -m tools.cluster up")
+            raise ClusterError("local cluster: not up. Start it: python -m tools.cluster up")
         print(exports(self.layout, os.environ.get("PATH", os.defpath)))
 
     def _gather(self, enforce: bool) -> Callable[[], None]:
@@ -117,7 +117,7 @@ class LocalCluster:
 
     def _start(self, begin: Callable[[], None]) -> None:
         if teardown.remains(self.layout):
-            self.progress.say("removing the remains of an earlier start")
+            self.progress.report("removing the remains of an earlier start")
             self._tear_down()
         preflight.check_ports(self.layout)
         try:
@@ -125,7 +125,7 @@ class LocalCluster:
         except BaseException as failure:
             self.progress.end()
             logs = self._save_logs()
-            self.progress.say(f"removing what was started; its logs stay in {logs}")
+            self.progress.report(f"removing what was started; its logs are in {logs}")
             self._tear_down()
             if isinstance(failure, ComponentFailed):
                 raise failure.with_log_in(logs) from failure
@@ -142,7 +142,9 @@ class LocalCluster:
         with uninterrupted():
             teardown.tear_down(self.layout)
         if left := teardown.remains(self.layout):
-            raise ClusterError("this is left and could not be removed:\n" + "\n".join(left))
+            raise ClusterError(
+                f"instance {self.layout.instance}: could not be removed completely. These remain:\n" + "\n".join(left)
+            )
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -163,7 +165,7 @@ class LocalCluster:
             return False
         if found != wanted:
             raise ClusterError(
-                f"instance {self.layout.instance} is up as {found}, and asked for is {wanted}. Take it down first "
+                f"instance {self.layout.instance} is up as {found}, not as {wanted}. Take it down first "
                 "(python -m tools.cluster down), or take another instance: NAMZU_CLUSTER_INSTANCE."
             )
         return True
@@ -185,7 +187,7 @@ def _bind(lock: socket.socket, name: str) -> bool:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Finish a clean-up although the user is pressing Ctrl-C again."""
+    """Finish a clean-up; further Ctrl-C are ignored."""
     handlers = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -195,7 +197,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def exports(layout: Layout, search_path: str) -> str:
-    """Lines for `eval` in any POSIX shell; the search path is spelt out, so that programs can read them as well."""
+    """Lines for `eval` in any POSIX shell; the search path is written in full, so that programs can parse them, too."""
     others = [folder for folder in search_path.split(os.pathsep) if folder and folder != str(layout.bin)]
     values = {"KUBECONFIG": str(layout.kubeconfig), "PATH": os.pathsep.join([str(layout.bin), *others])}
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in values.items())

@@ -27,7 +27,7 @@ OTHER_CLUSTER = "Or use a cluster of your own: set KUBECONFIG."
 
 
 def check_bare(cache_folder: Path) -> None:
-    """What etcd and the API server alone need; raises CannotRun with the first reason."""
+    """Check for a bare instance; CannotRun with the first reason."""
     check_system()
     check_root()
     if programs.is_missing(cache_folder):
@@ -35,7 +35,7 @@ def check_bare(cache_folder: Path) -> None:
 
 
 def check(layout: Layout, cache_folder: Path, *, enforce: bool) -> None:
-    """Raise CannotRun with the first reason."""
+    """Check for a whole instance; CannotRun with the first reason."""
     check_system()
     check_root()
     check_packages(cache_folder)
@@ -54,7 +54,7 @@ def check(layout: Layout, cache_folder: Path, *, enforce: bool) -> None:
 
 
 def check_system(system: str | None = None, machine: str | None = None) -> None:
-    """Linux on an architecture that the images can be made for."""
+    """Require Linux on an architecture that the images support."""
     system, machine = system or platform.system(), machine or platform.machine()
     if system != "Linux":
         raise CannotRun(f"the local cluster needs Linux, this is {system}. {OTHER_CLUSTER}")
@@ -65,13 +65,13 @@ def check_system(system: str | None = None, machine: str | None = None) -> None:
 
 
 def check_root(user: int | None = None) -> None:
-    """Containers, cgroups and network interfaces need root."""
+    """Require root, for containers, cgroups and network interfaces."""
     if (os.geteuid() if user is None else user) != 0:
         raise CannotRun(f"the local cluster needs root: sudo {sys.executable} -m tools.cluster up. {OTHER_CLUSTER}")
 
 
 def check_packages(cache_folder: Path) -> None:
-    """apt is there, or nothing is needed from it."""
+    """Require apt, unless nothing has to be installed."""
     if packages.has_apt():
         return
     lacking = list(packages.missing().programs)
@@ -82,7 +82,7 @@ def check_packages(cache_folder: Path) -> None:
 
 
 def check_go(least: tuple[int, int]) -> None:
-    """A Go that builds the programs, or that may fetch one that does."""
+    """Require a Go that builds the programs, or that may fetch one that does."""
     wanted = f"{least[0]}.{least[1]}"
     if shutil.which("go") is None:
         raise CannotRun(
@@ -118,7 +118,7 @@ def check_other_kubelet() -> None:
 
 
 def check_ports(layout: Layout) -> None:
-    """Every port is free; else its number, its use and who has it."""
+    """Require that every port is free; the error has its number, its use and its process."""
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
         if port_is_taken(DNS_PORT, layout.node_address, kind):
             raise CannotRun(

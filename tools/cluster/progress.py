@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the person at the terminal, or the CI log, sees while something takes long."""
+"""Progress of long steps, for a terminal or a CI log."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Progress:
         self._shown = 0.0
         self._drawn = False
 
-    def say(self, text: str) -> None:
-        """Print one line that stays."""
+    def report(self, text: str) -> None:
+        """Print one permanent line."""
         with self._lock:
             self._clear()
             self._write(text + "\n")
 
     def update(self, text: str) -> None:
-        """Show the current state of something that goes on; most calls print nothing."""
+        """Show the state of the current step; most calls print nothing."""
         now = time.monotonic()
         with self._lock:
             if now - self._shown < (REDRAW_INTERVAL if self._terminal else QUIET_INTERVAL):
@@ -61,7 +61,7 @@ class Progress:
 
 
 def elapsed(seconds: float) -> str:
-    """Seconds as a person reads them: 4.2 s, 3 min 05 s."""
+    """A duration as text: 4.2 s, 3 min 05 s."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"

@@ -21,7 +21,7 @@ from .build.programs import Programs
 from .components import health, installation
 from .components.configuration import write_configuration
 from .components.credentials import write_credentials
-from .components.table import PATIENCE, Component, components
+from .components.table import START_TIMEOUT_SECONDS, Component, components
 from .failures import ClusterError, ComponentFailed
 from .host import cgroups, machine, network, processes
 from .layout import Layout
@@ -54,7 +54,7 @@ def start_bare(layout: Layout, programs: Programs, progress: Progress) -> None:
 
 def prepare(layout: Layout, programs: Programs, *, bare: bool = False) -> None:
     """Create folders and credentials, and record the programs that are started."""
-    machine.note()
+    machine.record()
     for folder in (layout.state, layout.run):
         folder.parent.mkdir(mode=0o755, exist_ok=True)
         folder.mkdir(mode=0o700)
@@ -63,8 +63,8 @@ def prepare(layout: Layout, programs: Programs, *, bare: bool = False) -> None:
     layout.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_credentials(layout)
     if bare:
-        layout.bare_mark.touch()
-    programs.write(layout.programs_note)
+        layout.bare_marker.touch()
+    programs.write(layout.programs_record)
     (layout.bin / "kubectl").symlink_to(programs.path("kubectl"))
 
 
@@ -72,7 +72,7 @@ def prepare_node(layout: Layout, *, enforce: bool) -> None:
     """Create configuration, cgroup and network for pods."""
     plugins = packages.cni_folder()
     if plugins is None:
-        raise ClusterError("the CNI plugins are not installed")
+        raise ClusterError("CNI plugins: not installed. Install the package containernetworking-plugins.")
     write_configuration(layout)
     layout.volumes.mkdir(mode=0o700)
     layout.python.symlink_to(Path(sys.executable).resolve())
@@ -92,7 +92,7 @@ def steps(layout: Layout, materials: Materials, stop: threading.Event) -> list[S
             ("containerd",),
         ),
         Step("crds", partial(installation.install_crds, api, materials.objects.crds), ("kube-apiserver",)),
-        # The API server handles CRDs one by one: the controller need not wait for those that it does not use.
+        # The API server handles CRDs one by one: the controller does not wait for CRDs that it does not use.
         Step("policy-crds", partial(installation.install_crds, api, materials.objects.policy_crds), ("crds",)),
         Step(
             "controller-objects",
@@ -108,7 +108,7 @@ def steps(layout: Layout, materials: Materials, stop: threading.Event) -> list[S
 
 
 def component_steps(layout: Layout, wanted: Iterable[Component], stop: threading.Event) -> list[Step]:
-    """Starting each component."""
+    """The steps that start each component."""
     return [
         Step(component.name, partial(start_component, layout, component, stop), component.needs) for component in wanted
     ]
@@ -148,7 +148,7 @@ def start_component(layout: Layout, component: Component, stop: threading.Event)
     if stop.is_set():
         return
     process = processes.start(layout, component.name, component.argv, component.network, component.folder)
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     pause = 0.02
     while (reason := component.healthy()) is not None:
         if stop.wait(pause):
@@ -156,23 +156,23 @@ def start_component(layout: Layout, component: Component, stop: threading.Event)
         if process.poll() is not None:
             raise _failed(layout, component, f"ended with code {process.returncode} while starting")
         if time.monotonic() > deadline:
-            raise _failed(layout, component, f"is not healthy after {PATIENCE:.0f} s ({reason})")
+            raise _failed(layout, component, f"is not healthy after {START_TIMEOUT_SECONDS:.0f} s ({reason})")
         pause = min(0.2, pause * 1.5)
     _forget(process)
 
 
 def wait_until(check: health.Check, stop: threading.Event) -> None:
-    """Wait until a check passes; ClusterError with the reason of the check after PATIENCE seconds."""
-    deadline = time.monotonic() + PATIENCE
+    """Wait until a check passes; ClusterError with the reason of the check after START_TIMEOUT_SECONDS seconds."""
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while (reason := check()) is not None:
         if stop.wait(0.1):
             return
         if time.monotonic() > deadline:
-            raise ClusterError(f"after {PATIENCE:.0f} s: {reason}")
+            raise ClusterError(f"after {START_TIMEOUT_SECONDS:.0f} s: {reason}")
 
 
 def _forget(process: subprocess.Popen[bytes]) -> None:
-    # The component outlives this program on purpose; without this, the interpreter warns that it still runs.
+    # The component continues after this program; without this line, the interpreter warns that it still runs.
     process.returncode = 0
 
 

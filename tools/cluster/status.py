@@ -15,8 +15,8 @@ from .failures import ClusterError
 from .host import processes
 from .layout import Layout
 
-#: Seconds that a busy component has to be healthy again.
-PATIENCE = 10.0
+#: A busy component may take this long until it is healthy again.
+SETTLE_SECONDS = 10.0
 INTERVAL = 0.5
 
 
@@ -35,7 +35,7 @@ class State:
 
 @dataclass(frozen=True)
 class Kind:
-    """What an instance is started with."""
+    """The parts that an instance is started with."""
 
     bare: bool
     enforce: bool
@@ -49,7 +49,7 @@ class Kind:
 def kind(layout: Layout) -> Kind | None:
     """What the instance was started with; None when no start was recorded."""
     try:
-        return Kind(is_bare(layout), Programs.read(layout.programs_note).enforce)
+        return Kind(is_bare(layout), Programs.read(layout.programs_record).enforce)
     except ClusterError:
         return None
 
@@ -61,7 +61,7 @@ def is_present(layout: Layout) -> bool:
 
 def is_bare(layout: Layout) -> bool:
     """Whether only etcd and the API server were started."""
-    return layout.bare_mark.exists()
+    return layout.bare_marker.exists()
 
 
 def states(layout: Layout) -> list[State]:
@@ -69,7 +69,7 @@ def states(layout: Layout) -> list[State]:
     if not is_present(layout):
         return []
     try:
-        expected = components(layout, Programs.read(layout.programs_note), bare=is_bare(layout))
+        expected = components(layout, Programs.read(layout.programs_record), bare=is_bare(layout))
     except ClusterError as error:
         return [State("cluster", None, str(error))]
     running = processes.running(layout)
@@ -78,8 +78,8 @@ def states(layout: Layout) -> list[State]:
 
 
 def settled_states(layout: Layout) -> list[State]:
-    """The same, but a running component that is not healthy is checked again for PATIENCE seconds."""
-    end = time.monotonic() + PATIENCE
+    """The same, but a running component that is not healthy is checked again for SETTLE_SECONDS seconds."""
+    end = time.monotonic() + SETTLE_SECONDS
     while True:
         found = states(layout)
         busy = bool(found) and all(state.pid is not None for state in found) and not all_healthy(found)
@@ -92,7 +92,7 @@ def runs(layout: Layout, wanted: Programs) -> bool:
     """Whether every component is healthy and built from the wanted sources."""
     if not all_healthy(settled_states(layout)):
         return False
-    return Programs.read(layout.programs_note).same_sources(wanted)
+    return Programs.read(layout.programs_record).same_sources(wanted)
 
 
 def all_healthy(found: Sequence[State]) -> bool:

@@ -25,7 +25,7 @@ def tear_down(layout: Layout) -> None:
         _remove_tree(folder)
     with suppress(OSError):
         RUN_ROOT.rmdir()
-    machine.put_back()
+    machine.restore()
 
 
 def remains(layout: Layout) -> list[str]:

@@ -18,7 +18,7 @@ from ..progress import Progress
 
 
 def key(parts: Iterable[bytes | str]) -> str:
-    """A short name for everything that decides about a folder's content; the order of the parts counts."""
+    """A short hash of the parts that decide about a folder's content; their order counts."""
     digest = hashlib.sha256()
     for part in parts:
         content = part.encode() if isinstance(part, str) else part

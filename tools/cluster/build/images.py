@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two container images made on the spot from Debian packages: one with Python, one that only waits (pause).
+"""Two container images made from Debian packages: one with Python, one that only waits (pause).
 
 The pause image runs busybox's sleep: nothing has to be compiled. It reaps no orphans, which matters only to pods that
 share a process namespace.
@@ -55,14 +55,14 @@ FOLDERS: Mapping[str, tuple[int, int]] = {  # path -> (mode, owner)
 
 @dataclass(frozen=True)
 class Image:
-    """What an image is called, and what it runs."""
+    """The names of an image, and its command."""
 
     tags: tuple[str, ...]
     command: tuple[str, ...]
 
 
 def make(cache_folder: Path, progress: Progress) -> Path:
-    """The folder with both archives, made where the cache does not have it."""
+    """The folder with both archives, made when the cache does not have it."""
     return cache.folder(cache_folder / "images", key(), lambda into: _make(into, progress), progress)
 
 
@@ -81,7 +81,7 @@ def _make(into: Path, progress: Progress) -> None:
     if not packages.has_apt() or packages.find("dpkg-deb") is None:
         raise CannotRun("the images are made from Debian packages: apt-get and dpkg-deb are missing on this system.")
     began = time.monotonic()
-    progress.say("making the container images from Debian packages")
+    progress.report("making the container images from Debian packages")
     version = _python_version(progress)
     root, pause = into / "python-root", into / "pause-root"
     downloads = into / "packages"
@@ -101,7 +101,7 @@ def _make(into: Path, progress: Progress) -> None:
     (into / "packages.txt").write_text("\n".join(versions) + "\n", encoding="utf-8")
     for folder in (root, pause, downloads):
         shutil.rmtree(folder)
-    progress.say(f"made the images in {elapsed(time.monotonic() - began)}")
+    progress.report(f"made the images in {elapsed(time.monotonic() - began)}")
 
 
 def _python_version(progress: Progress) -> str:
@@ -161,7 +161,7 @@ def python_layer(folder: Path) -> bytes:
     with tarfile.open(folder / "python.tar") as tar:
         layer = tar.extractfile("layer-0.tar")
         if layer is None:
-            raise ClusterError(f"{folder / 'python.tar'} has no layer")
+            raise ClusterError(f"{folder / 'python.tar'} has no layer. Remove that folder.")
         return layer.read()
 
 

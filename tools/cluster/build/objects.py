@@ -66,12 +66,12 @@ class Objects:
     """Prepared manifests."""
 
     crds: tuple[Manifest, ...]  # agent-sandbox's own
-    policy_crds: tuple[Manifest, ...]  # of network policy engines; nothing acts on these objects
+    policy_crds: tuple[Manifest, ...]  # of network policy engines; no engine acts on these objects
     controller: tuple[Manifest, ...]
 
 
 def load(cache_folder: Path, progress: Progress) -> Objects:
-    """The prepared manifests, made where the cache does not have them."""
+    """The prepared manifests, made when the cache does not have them."""
     folder = cache.folder(cache_folder / "objects", _key(), lambda into: _prepare(into, progress), progress)
     document = json.loads((folder / "objects.json").read_text(encoding="utf-8"))
     return Objects(tuple(document["crds"]), tuple(document["policy_crds"]), tuple(document["controller"]))
@@ -88,7 +88,7 @@ def is_missing(cache_folder: Path) -> bool:
 
 
 def _prepare(into: Path, progress: Progress) -> None:
-    progress.say("fetching CRDs from their modules")
+    progress.report("fetching CRDs from their modules")
     agent_sandbox = Path(_download(AGENT_SANDBOX, PROGRAM_MODULE)["Dir"]) / "k8s"
     crds = [served_without_webhook(crd) for crd in _documents(sorted(agent_sandbox.glob("crds/*.yaml")))]
     policy_crds: list[Manifest] = []

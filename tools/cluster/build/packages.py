@@ -39,7 +39,7 @@ APT_QUIET = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
 
 @dataclass(frozen=True)
 class Missing:
-    """What this machine lacks."""
+    """Programs that this machine lacks."""
 
     programs: tuple[str, ...]
     packages: tuple[str, ...]
@@ -51,7 +51,7 @@ def find(program: str) -> str | None:
 
 
 def cni_folder() -> Path | None:
-    """The folder that has all CNI plugins we need."""
+    """The folder that has all required CNI plugins."""
     for folder in CNI_FOLDERS:
         if all(os.access(folder / plugin, os.X_OK) for plugin in CNI_PLUGINS):
             return folder
@@ -59,7 +59,7 @@ def cni_folder() -> Path | None:
 
 
 def missing() -> Missing:
-    """Programs that are not there and the packages that bring them."""
+    """Programs that are missing, and the packages that contain them."""
     programs = [program for program in PROGRAM_PACKAGES if find(program) is None]
     packages = {PROGRAM_PACKAGES[program] for program in programs}
     if cni_folder() is None:
@@ -88,9 +88,9 @@ def apt_install(packages: Iterable[str], progress: Progress) -> None:
     """Install packages, and refresh apt's lists once when a package is not in them."""
     names = sorted(packages)
     began = time.monotonic()
-    progress.say(f"installing {', '.join(names)}")
+    progress.report(f"installing {', '.join(names)}")
     apt(["apt-get", "install", "--yes", "--no-install-recommends", *names], progress)
-    progress.say(f"installed in {elapsed(time.monotonic() - began)}")
+    progress.report(f"installed in {elapsed(time.monotonic() - began)}")
 
 
 def apt(argv: list[str], progress: Progress, folder: Path | None = None) -> str:
@@ -99,6 +99,6 @@ def apt(argv: list[str], progress: Progress, folder: Path | None = None) -> str:
     try:
         return commands.run(argv, cwd=folder, environment=environment, timeout=900)
     except ClusterError:
-        progress.say("refreshing apt's package lists")
+        progress.report("refreshing apt's package lists")
         commands.run(["apt-get", "update"], environment=environment, timeout=600)
         return commands.run(argv, cwd=folder, environment=environment, timeout=900)

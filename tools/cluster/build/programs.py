@@ -135,13 +135,13 @@ def build(cache_folder: Path, progress: Progress, *, enforce: bool) -> Programs:
 
 
 def go_environment() -> dict[str, str]:
-    """The caller's environment without what would make Go leave the pinned versions."""
+    """The caller's environment, with settings that make Go use the pinned versions."""
     return {**os.environ, "GOWORK": "off", "GOFLAGS": os.environ.get("GOFLAGS", "")}
 
 
 def _build(progress: Progress, into: Path) -> None:
     began = time.monotonic()
-    progress.say("building the cluster's programs (once; minutes when Go's own cache is empty)")
+    progress.report("building the cluster's programs (once; minutes when Go's own cache is empty)")
     progress.begin()
     building = subprocess.Popen(
         ["go", "build", "-v", *build_flags(), "-o", f"{into}/", "tool", *(f"./{name}" for name in OWN)],
@@ -166,12 +166,12 @@ def _build(progress: Progress, into: Path) -> None:
             building.wait()
     progress.end()
     if building.returncode != 0:
-        raise ClusterError(f"go build of {PROGRAM_MODULE} failed:\n{log.tail()}")
+        raise ClusterError(f"go build of {PROGRAM_MODULE}: failed:\n{log.tail()}")
     for built, wanted in RENAMED.items():
         shutil.move(into / built, into / wanted)
     if absent := [program for program in PROGRAMS if not (into / program).is_file()]:
         raise ClusterError(f"{PROGRAM_MODULE / 'go.mod'}: lists no tool that builds {', '.join(absent)}.")
-    progress.say(f"built the cluster's programs in {elapsed(time.monotonic() - began)}")
+    progress.report(f"built the cluster's programs in {elapsed(time.monotonic() - began)}")
 
 
 class _BuildLog:

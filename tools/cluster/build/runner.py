@@ -96,7 +96,7 @@ def _pins(version: str) -> Path:
 
 
 def _make_ansible(version: str, progress: Progress, into: Path) -> None:
-    progress.say("making the layer with ansible-core")
+    progress.report("making the layer with ansible-core")
     root = into / "root"
     target = root / SITE_PACKAGES
     target.mkdir(parents=True)

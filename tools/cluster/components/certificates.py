@@ -29,7 +29,7 @@ class Issued:
 
 
 class Authority:
-    """A certificate authority whose key lives only in this process."""
+    """A certificate authority whose key exists in this process alone."""
 
     def __init__(self, name: str) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who may talk to the API server: certificates, tokens and kubeconfigs of one instance, new with every start."""
+"""Credentials for the API server: certificates, tokens and kubeconfigs of one instance, new with every start."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def api_server(layout: Layout) -> Check:
 
 
 def unix_socket(path: Path) -> Check:
-    """Something accepts connections on the socket."""
+    """The component accepts connections on its socket."""
 
     def check() -> str | None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
@@ -64,7 +64,7 @@ def unix_socket(path: Path) -> Check:
 
 
 def node_registered(layout: Layout) -> Check:
-    """There is a node object."""
+    """The node object exists."""
     return _node(layout, lambda _node: None)
 
 
@@ -107,7 +107,7 @@ def firewall_chain(layout: Layout) -> Check:
 
 
 def both(first: Check, second: Check) -> Check:
-    """Both checks pass; the first failure is the answer."""
+    """Both checks pass; else the reason of the first that fails."""
     return lambda: first() or second()
 
 

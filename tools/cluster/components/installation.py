@@ -69,14 +69,14 @@ def _grant(api: Api, role: str, user: str, rules: Sequence[Manifest]) -> None:
         api.apply(f"{PATHS[str(manifest['kind'])]}/{role}", manifest)
 
 
-def install_crds(api: Api, crds: Sequence[Manifest], patience: float = 60.0) -> None:
+def install_crds(api: Api, crds: Sequence[Manifest], timeout: float = 60.0) -> None:
     """Create CRDs and wait until the API server serves them."""
     with ThreadPoolExecutor(max_workers=4) as workers:
         list(workers.map(lambda crd: _create(api, crd), crds))
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while waiting := not_served(api, crds):
         if time.monotonic() > deadline:
-            raise ClusterError(f"not served after {patience:.0f} s: {', '.join(waiting)}")
+            raise ClusterError(f"not served after {timeout:.0f} s: {', '.join(waiting)}")
         time.sleep(0.05)
 
 

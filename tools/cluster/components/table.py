@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table of an instance's components: how each is started, what it needs first, how it proves its health."""
+"""The table of an instance's components: the command of each, what it needs first, and its health check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..failures import ClusterError
 from ..layout import DNS_PORT, FIREWALL_HEALTH_PORT, NODE_NAME, PROXY_HEALTH_PORT, REPOSITORY, Layout
 from . import health
 
-PATIENCE = 120.0  # seconds from a start to health; a process that ends is noticed at once
+START_TIMEOUT_SECONDS = 120.0  # from the start to health; the end of the process is reported at once
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,7 @@ def components(layout: Layout, programs: Programs, *, bare: bool = False) -> tup
         _dns(layout, programs),
         _kubelet(layout, programs),
         _agent_sandbox_controller(layout, programs),
-        # An instance that an earlier version started has no disks.
-        *([_volumes(layout)] if layout.volumes.is_dir() else []),
+        _volumes(layout),
         *([_firewall(layout, programs)] if programs.enforce else []),
     )
 
@@ -71,7 +70,7 @@ def _etcd(layout: Layout, programs: Programs) -> Component:
 def _containerd(layout: Layout) -> Component:
     program = packages.find("containerd")
     if program is None:
-        raise ClusterError("containerd is not installed")
+        raise ClusterError("containerd: not installed. Install the package containerd.")
     configuration = layout.configuration / "containerd.toml"
     return Component(
         "containerd", (program, "--config", str(configuration)), health.unix_socket(layout.containerd_socket)
@@ -148,7 +147,7 @@ def _scheduler(layout: Layout, programs: Programs) -> Component:
 
 
 def _api_relay(layout: Layout, programs: Programs) -> Component:
-    """What pods call the API server by; it listens on one address itself, which is that of this machine alone.
+    """The relay through which pods reach the API server, which listens on the loopback address alone.
 
     etcd's program has a plain TCP relay built in, its gateway.
     """
@@ -176,10 +175,10 @@ def _proxy(layout: Layout, programs: Programs) -> Component:
             f"--kubeconfig={layout.user_kubeconfig('kube-proxy')}",
             "--proxy-mode=iptables",
             f"--hostname-override={NODE_NAME}",
-            # The answer has to come back through the bridge's own address.
+            # The reply must pass the address of the bridge.
             "--masquerade-all",
             "--iptables-localhost-nodeports=false",
-            # The kernel's limits stay; that on connections is one for all namespaces, which a namespace cannot change.
+            # The kernel's limits do not change: the limit on connections is one for all namespaces.
             "--conntrack-max-per-core=0",
             "--conntrack-tcp-timeout-established=0s",
             "--conntrack-tcp-timeout-close-wait=0s",

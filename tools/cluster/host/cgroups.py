@@ -24,7 +24,7 @@ def hierarchies() -> list[Path]:
 
 
 def not_writable() -> str | None:
-    """Why pods' cgroups cannot be made here, None when they can."""
+    """The reason why cgroups of pods cannot be created here, None when they can."""
     roots = hierarchies()
     if not roots:
         return f"no cgroup hierarchy is mounted below {CGROUP_ROOT}"
@@ -88,13 +88,13 @@ def groups(name: str) -> Iterator[Path]:
             yield Path(folder)
 
 
-def kill_members(name: str, patience: float = 10.0) -> list[int]:
+def kill_members(name: str, timeout: float = 10.0) -> list[int]:
     """Kill every process in the instance's cgroups, also processes forked during it; return the remaining pids."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while living := [pid for pid in members(name) if processes.is_alive(pid)]:
         if time.monotonic() > deadline:
             return living
-        processes.kill(living, lambda pid: _is_in(name, pid), patience=2)
+        processes.kill(living, lambda pid: _is_in(name, pid), timeout=2)
     return []
 
 
@@ -107,9 +107,9 @@ def _is_in(name: str, pid: int) -> bool:
     return any(f"/{name}/" in f"{line.split(':', 2)[2]}/" for line in lines)
 
 
-def remove(name: str, patience: float = 5.0) -> None:
+def remove(name: str, timeout: float = 5.0) -> None:
     """Remove the instance's cgroups; the kernel needs a moment after the last process."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while list(groups(name)) and time.monotonic() < deadline:
         for group in groups(name):
             with suppress(OSError):

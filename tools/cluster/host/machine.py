@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings and folders of the machine that all instances share: noted before the first starts, put back by the last."""
+"""Settings and folders of the machine that all instances share: recorded before the first, restored after the last."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ FOLDERS = (
 DEVICE_PLUGIN_FILES = ("kubelet.sock", "kubelet_internal_checkpoint", "DEPRECATION")
 
 
-def note() -> None:
-    """Write down the machine's settings unless an earlier start did."""
+def record() -> None:
+    """Record the machine's settings, unless an earlier start did."""
     if RECORD.exists():
         return
     STATE_ROOT.mkdir(parents=True, exist_ok=True)
@@ -51,8 +51,8 @@ def note() -> None:
     unfinished.replace(RECORD)
 
 
-def put_back() -> None:
-    """Restore settings and remove folders that were not there, once no instance is left."""
+def restore() -> None:
+    """Restore settings and remove folders that did not exist before, when no instance is left."""
     if any(entry.is_dir() for entry in _entries(STATE_ROOT)):
         return
     if RECORD.exists():
@@ -68,7 +68,7 @@ def put_back() -> None:
 
 
 def changed_sysctls() -> dict[str, str]:
-    """Settings that differ from the note, with the noted value."""
+    """Settings that differ from the record, with the recorded value."""
     noted: dict[str, str] = _record().get("sysctls", {})
     return {name: value for name, value in noted.items() if _read(name) != value}
 
@@ -91,7 +91,7 @@ def shared_files(layout: Layout) -> list[Path]:
 
 
 def shim_sockets(layout: Layout) -> list[Path]:
-    """Sockets of the instance's shims: containerd has one folder for everyone's and writes each into its task."""
+    """Sockets of the instance's shims: in a folder that all containerd processes share; each task has its path."""
     found = []
     for address in (layout.run / "containerd").glob("io.containerd.runtime.v2.task/*/*/address"):
         with suppress(OSError):
@@ -102,7 +102,7 @@ def shim_sockets(layout: Layout) -> list[Path]:
 
 
 def remove_shared_files(layout: Layout) -> None:
-    """Remove this instance's files from shared folders, and the kubelet's own when none of them was there before."""
+    """Remove this instance's files from shared folders, and the kubelet's own when none of them existed before."""
     for path in shared_files(layout):
         path.unlink(missing_ok=True)
     plugins = Path("/var/lib/kubelet/device-plugins")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is mounted, and unmounting everything below a folder."""
+"""The mount table, and unmounting below a folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def below(folder: Path) -> list[Path]:
 
 
 def unmount_below(folder: Path) -> None:
-    """Unmount everything below a folder; what is busy is detached."""
+    """Unmount everything below a folder; busy mounts are detached."""
     for point in below(folder):
         try:
             commands.run(["umount", "--no-canonicalize", str(point)])

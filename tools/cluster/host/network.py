@@ -20,15 +20,15 @@ from ..failures import CannotRun, ClusterError
 from ..layout import Layout
 from . import commands
 
-BRIDGE = "pods"  # in the namespace, whose names are our own
-# Without one of its own a bridge takes the lowest of its ports': it changes when pods come and go, and who knew the old
-# one talks into the void until it asks again.
+BRIDGE = "pods"  # in a namespace without other interfaces
+# A bridge without an address of its own has the lowest address of its ports. It changes when pods start and end, and
+# neighbours send to the old address until their entry expires.
 BRIDGE_ADDRESS = "02:00:00:00:00:01"
 MACHINE_PORT = "machine"
 NODE_TABLE = "100"
 BRIDGE_PLUGIN = "bridge-in-pod-network"
 BRIDGE_FILTER = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
-# Everything leaves by the link it came in by, which would make the kernel tell senders to go there directly.
+# Packets leave by the link on which they arrived; without this setting, the kernel sends redirects.
 FORWARDING = ("echo 1 > ip_forward", "echo 0 > conf/all/send_redirects", f"echo 0 > conf/{BRIDGE}/send_redirects")
 
 
@@ -53,7 +53,7 @@ def _create_bridge(layout: Layout) -> None:
     inside(layout, "ip", "link", "add", BRIDGE, "address", BRIDGE_ADDRESS, "type", "bridge")
     inside(layout, "ip", "link", "add", MACHINE_PORT, "type", "veth", "peer", "name", *peer)
     inside(layout, "ip", "link", "set", MACHINE_PORT, "master", BRIDGE)
-    # This machine may reach itself by a service address: what comes from the port then goes back to it.
+    # This machine may reach itself by a service address; its packets then leave by the port on which they arrived.
     inside(layout, "ip", "link", "set", MACHINE_PORT, "type", "bridge_slave", "hairpin", "on")
     inside(layout, "ip", "address", "add", f"{layout.proxy_address}/{prefix}", "dev", BRIDGE)
     for link in ("lo", MACHINE_PORT, BRIDGE):
@@ -77,7 +77,7 @@ def _make_the_machine_local(layout: Layout) -> None:
 
 
 def inside(layout: Layout, *argv: str) -> str:
-    """What a program prints that runs in the pods' network."""
+    """The output of a program in the pods' network."""
     return commands.run(["nsenter", f"--net={layout.pod_network}", "--", *argv])
 
 

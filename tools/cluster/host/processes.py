@@ -29,7 +29,7 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Process:
-    """A running process of an instance, `component` being what it was started as or inherited from."""
+    """A running process of an instance, `component` is its own or inherited mark."""
 
     pid: int
     component: str
@@ -78,7 +78,7 @@ def running(layout: Layout) -> list[Process]:
 
 
 def identify(layout: Layout, pid: int) -> Process | None:
-    """The process behind a pid when it is one of this instance, None for anyone else's or a dead one."""
+    """The process behind a pid when it is one of this instance, None for another or a dead process."""
     prefix = f"{MARK}={layout.name}/".encode()
     for entry in _null_separated(PROC / str(pid) / "environ"):
         if entry.startswith(prefix):
@@ -101,7 +101,7 @@ def is_alive(pid: int) -> bool:
     return state.split()[0] not in "ZX"
 
 
-def kill(candidates: Iterable[int], ours: Callable[[int], bool], patience: float = 10.0) -> list[int]:
+def kill(candidates: Iterable[int], ours: Callable[[int], bool], timeout: float = 10.0) -> list[int]:
     """Kill those candidates that are `ours`, wait until they are gone, and return those that are not."""
     handles: dict[int, int] = {}
     try:
@@ -113,14 +113,14 @@ def kill(candidates: Iterable[int], ours: Callable[[int], bool], patience: float
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
                 else:
                     os.close(handles.pop(pid))
-        return _wait_for_exit(handles, patience)
+        return _wait_for_exit(handles, timeout)
     finally:
         for handle in handles.values():
             os.close(handle)
 
 
-def _wait_for_exit(handles: dict[int, int], patience: float) -> list[int]:
-    deadline = time.monotonic() + patience
+def _wait_for_exit(handles: dict[int, int], timeout: float) -> list[int]:
+    deadline = time.monotonic() + timeout
     waiting = dict(handles)
     poll = select.poll()
     for handle in waiting.values():

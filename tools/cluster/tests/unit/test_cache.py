@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cached folders are complete or not there, and named by what went into them."""
+"""Cached folders are complete or do not exist, and are named by their sources."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_folder_is_made_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
-def test_an_interrupted_making_leaves_nothing(failure: type[BaseException], tmp_path: Path) -> None:
+def test_an_interruption_leaves_no_folder(failure: type[BaseException], tmp_path: Path) -> None:
     def make(into: Path) -> None:
         (into / "half").touch()
         raise failure
@@ -49,7 +49,7 @@ def test_an_interrupted_making_leaves_nothing(failure: type[BaseException], tmp_
     assert [entry.name for entry in tmp_path.iterdir()] == [".lock"]
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+def test_the_remains_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".unfinished-abc").mkdir()
     cache.folder(tmp_path, "name", lambda into: (into / "file").touch(), SILENT)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [".lock", "name"]
@@ -102,15 +102,15 @@ def test_programs_carry_the_versions_of_go_mod() -> None:
 @pytest.mark.parametrize("enforce", [False, True])
 def test_the_same_programs_are_recognised_in_another_cache(tmp_path: Path, enforce: bool) -> None:
     here = Programs(Path("/a/programs-1"), enforce)
-    here.write(tmp_path / "note")
-    assert Programs.read(tmp_path / "note") == here
+    here.write(tmp_path / "record")
+    assert Programs.read(tmp_path / "record") == here
     assert here.same_sources(Programs(Path("/b/programs-1")))
     assert not here.same_sources(Programs(Path("/a/programs-2")))
 
 
-@pytest.mark.parametrize("note", [None, "", "{", "{}", '["/a", "/b", "/c"]'])
-def test_a_note_that_cannot_be_read_is_not_a_healthy_cluster(note: str | None, tmp_path: Path) -> None:
-    if note is not None:
-        (tmp_path / "note").write_text(note, encoding="utf-8")
+@pytest.mark.parametrize("record", [None, "", "{", "{}", '["/a", "/b", "/c"]'])
+def test_an_invalid_record_is_refused(record: str | None, tmp_path: Path) -> None:
+    if record is not None:
+        (tmp_path / "record").write_text(record, encoding="utf-8")
     with pytest.raises(ClusterError):
-        Programs.read(tmp_path / "note")
+        Programs.read(tmp_path / "record")

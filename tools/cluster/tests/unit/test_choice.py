@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which cluster the command is about."""
+"""The choice between the local cluster and an existing one."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def test_precedence(environment: dict[str, str], existing: bool) -> None:
 
 
 def test_an_unknown_choice_is_refused() -> None:
-    with pytest.raises(CannotRun, match="'kind' is none of local, existing"):
+    with pytest.raises(CannotRun, match="'kind' is not one of local, existing"):
         is_existing({"NAMZU_CLUSTER": "kind"})

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Certificates, kubeconfigs, CRDs, cgroups and the mount table: the parts that need no machine."""
+"""Certificates, kubeconfigs, CRDs, cgroups and the mount table: parts that need no cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tools.cluster.host import cgroups, mounts, network
 from tools.cluster.layout import Layout
 
 
-def test_the_api_servers_certificate_covers_every_name_it_is_called_by() -> None:
+def test_the_certificate_of_the_api_server_has_every_name_and_address() -> None:
     names = server_names(Layout(1))
     issued = x509.load_pem_x509_certificate(Authority("test").server("kube-apiserver", names).certificate)
     covered = issued.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -52,7 +52,7 @@ def test_a_kubeconfig_verifies_the_server() -> None:
     assert [context["name"] for context in document["contexts"]] == ["first", "second"]
 
 
-def test_private_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+def test_private_files_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
     write_private(tmp_path / "key", b"secret")
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
 
@@ -65,7 +65,7 @@ def test_the_kubelet_uses_folders_and_cgroups_of_its_instance() -> None:
     assert "/var/lib/kubelet" not in written
 
 
-def test_pods_find_services_behind_the_proxys_address_which_no_pod_gets() -> None:
+def test_service_addresses_are_routed_to_the_proxy_address_which_no_pod_gets() -> None:
     layout = Layout(2)
     addresses = cni_network(layout)["plugins"][0]["ipam"]
     assert {"dst": layout.service_subnet, "gw": layout.proxy_address} in addresses["routes"]
@@ -74,7 +74,7 @@ def test_pods_find_services_behind_the_proxys_address_which_no_pod_gets() -> Non
     assert first > ipaddress.IPv4Address(layout.proxy_address) > ipaddress.IPv4Address(layout.node_address)
 
 
-def test_pods_ask_the_clusters_dns_which_listens_on_the_nodes_address_alone() -> None:
+def test_pods_use_the_dns_server_on_the_node_address() -> None:
     layout = Layout(2)
     assert kubelet(layout)["clusterDNS"] == [layout.node_address]
     listens = [line.split()[1:] for line in corefile(layout).splitlines() if line.strip().startswith("bind ")]
@@ -96,7 +96,7 @@ def test_the_bridge_plugin_runs_in_the_pods_network(tmp_path: Path) -> None:
     assert stat.S_IMODE(script.stat().st_mode) == 0o700
 
 
-def test_a_kernel_that_filters_no_bridge_is_refused_with_both_ways_out(
+def test_a_kernel_without_bridge_filter_is_refused_with_both_next_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(network, "BRIDGE_FILTER", tmp_path / "missing")

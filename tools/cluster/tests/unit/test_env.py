@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `env` prints is safe to eval."""
+"""The output of `env` is safe to evaluate."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def test_evaluated_twice_the_path_does_not_grow() -> None:
     assert evaluated(exports(Layout(1), once), "PATH") == once
 
 
-def test_a_program_may_read_the_lines_without_a_shell() -> None:
-    words = shlex.split(exports(Layout(1), "/usr/bin:/bin"))
-    assert dict(word.split("=", 1) for word in words if "=" in word) == {
+def test_the_lines_are_readable_without_a_shell() -> None:
+    parts = shlex.split(exports(Layout(1), "/usr/bin:/bin"))
+    assert dict(word.split("=", 1) for word in parts if "=" in word) == {
         "KUBECONFIG": "/var/lib/namzu-cluster/1/kubeconfig",
         "PATH": "/var/lib/namzu-cluster/1/bin:/usr/bin:/bin",
     }
@@ -68,7 +68,7 @@ def test_several_kubeconfigs_are_refused() -> None:
         ExistingCluster.named_by({"KUBECONFIG": "/a:/b"})
 
 
-def test_an_existing_cluster_is_not_started_bare_and_gets_no_image_from_us() -> None:
+def test_bare_and_runner_image_are_refused_for_an_existing_cluster() -> None:
     existing = ExistingCluster(Path("/h/.kube/config"))
     with pytest.raises(CannotRun, match="--bare"):
         existing.up(bare=True)

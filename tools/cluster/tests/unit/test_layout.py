@@ -59,14 +59,14 @@ def test_the_first_instance_is_the_default() -> None:
     assert layout_from({}) == layout_from({"NAMZU_CLUSTER_INSTANCE": ""}) == Layout(1)
 
 
-def test_the_environment_names_the_instance() -> None:
+def test_the_environment_selects_the_instance() -> None:
     assert layout_from({"NAMZU_CLUSTER_INSTANCE": "2"}) == Layout(2)
 
 
-def test_a_kubeconfig_of_ours_names_its_instance_too() -> None:
-    ours = {"KUBECONFIG": str(Layout(3).kubeconfig)}
-    assert layout_from(ours) == Layout(3)
-    assert layout_from({**ours, "NAMZU_CLUSTER_INSTANCE": "2"}) == Layout(2)
+def test_the_kubeconfig_of_an_instance_selects_it() -> None:
+    own = {"KUBECONFIG": str(Layout(3).kubeconfig)}
+    assert layout_from(own) == Layout(3)
+    assert layout_from({**own, "NAMZU_CLUSTER_INSTANCE": "2"}) == Layout(2)
     assert layout_from({"KUBECONFIG": "/home/someone/.kube/config"}) == Layout(1)
 
 
@@ -85,5 +85,5 @@ def test_a_wrong_instance_is_refused(wrong: str) -> None:
         ({"NAMZU_CACHE": "", "HOME": "/h"}, "/h/.cache/namzu-sandbox"),
     ],
 )
-def test_where_the_cache_is(environment: dict[str, str], expected: str) -> None:
+def test_the_cache_folder(environment: dict[str, str], expected: str) -> None:
     assert cache_folder(environment) == Path(expected)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is missing is said in one line, before anything is touched."""
+"""A missing requirement is reported in one line, before anything is changed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_root_is_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "enough"),
+    ("output", "enough"),
     [
         ("go1.26.8\nlocal\n", True),
         ("go1.26.0\nauto\n", True),
@@ -56,8 +56,8 @@ def test_root_is_needed() -> None:
         ("", False),
     ],
 )
-def test_which_go_suffices(said: str, enough: bool) -> None:
-    assert preflight.go_suffices(said, (1, 26)) is enough
+def test_which_go_suffices(output: str, enough: bool) -> None:
+    assert preflight.go_suffices(output, (1, 26)) is enough
 
 
 def test_go_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -84,13 +84,13 @@ def test_without_apt_the_missing_programs_are_named(monkeypatch: pytest.MonkeyPa
     assert "containerd; runc; apt-get" in refusal(caught)
 
 
-def test_with_apt_nothing_needs_to_be_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_with_apt_missing_programs_are_accepted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(packages, "has_apt", lambda: True)
     monkeypatch.setattr(packages, "missing", lambda: Missing(("containerd",), ("containerd",)))
     preflight.check_packages(tmp_path)
 
 
-def test_a_taken_port_names_port_use_process_and_way_out() -> None:
+def test_the_error_for_a_taken_port_has_port_use_process_and_next_step() -> None:
     layout = Layout(8)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", layout.port("etcd")))
@@ -111,7 +111,7 @@ def test_a_free_port_is_not_taken() -> None:
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
-def test_a_port_is_taken_on_one_address_and_free_on_another_that_need_not_exist(kind: socket.SocketKind) -> None:
+def test_a_port_is_taken_on_one_address_alone(kind: socket.SocketKind) -> None:
     with socket.socket(socket.AF_INET, kind) as other:
         other.bind(("127.0.0.1", 0))
         if kind == socket.SOCK_STREAM:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A process is ours by the mark in its environment, and only then ended."""
+"""A process of an instance is identified by the mark in its environment, and other processes are never ended."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def test_a_marked_process_is_found_with_its_component_and_command_line(sleeper: 
 
 
 @pytest.mark.parametrize("mark", [None, "", "namzu-cluster-2/unit-test", "namzu-cluster-11/unit-test", "unit-test"])
-def test_other_processes_are_not_ours(mark: str | None, sleeper: Sleepers) -> None:
+def test_other_processes_are_not_of_the_instance(mark: str | None, sleeper: Sleepers) -> None:
     assert processes.identify(LAYOUT, sleeper(mark, str(LAYOUT.state / "etcd"))) is None
 
 
-def test_a_process_that_is_gone_is_not_ours() -> None:
+def test_an_ended_process_is_not_of_the_instance() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     assert processes.identify(LAYOUT, gone.pid) is None
@@ -80,20 +80,20 @@ def test_a_zombie_is_not_alive() -> None:
     zombie.wait()
 
 
-def test_only_ours_are_killed(sleeper: Sleepers) -> None:
+def test_only_processes_of_the_instance_are_killed(sleeper: Sleepers) -> None:
     ours, other = sleeper("namzu-cluster-1/unit-test"), sleeper(None)
     assert processes.kill([ours, other], is_ours) == []
     assert not processes.is_alive(ours)
     assert not sleeper.ended(other)
 
 
-def test_killing_a_pid_without_a_process_is_fine() -> None:
+def test_killing_an_ended_process_succeeds() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     assert processes.kill([gone.pid], is_ours) == []
 
 
-def test_a_component_is_started_without_our_terminal_descriptors_and_environment(
+def test_a_component_inherits_no_terminal_descriptors_or_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layout = PrivateLayout(tmp_path)
@@ -107,10 +107,10 @@ def test_a_component_is_started_without_our_terminal_descriptors_and_environment
     finally:
         os.close(read)
         os.close(write)
-    said = processes.log_tail(layout, "unit-test")
+    tail = processes.log_tail(layout, "unit-test")
     # The fourth descriptor is the one that lists the folder.
-    assert said.startswith("True ['0', '1', '2', '3'] ")
-    assert "A_SECRET" not in said
+    assert tail.startswith("True ['0', '1', '2', '3'] ")
+    assert "A_SECRET" not in tail
 
 
 class PrivateLayout(Layout):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The image that runs plays: pinned packages, and the collection as it is."""
+"""The image that runs plays: pinned packages, and the current collection."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_layer_has_the_collections_files_readable_by_every_user(tmp_path: Pa
     assert members["plugins/modules"].mode == 0o755
 
 
-def test_the_collection_decides_about_the_layer_and_time_does_not(tmp_path: Path) -> None:
+def test_the_layer_depends_on_the_collection_and_not_on_time(tmp_path: Path) -> None:
     folder = collection(tmp_path)
     before = runner.collection_layer(folder)
     (folder / "galaxy.yml").touch()
@@ -63,7 +63,7 @@ def test_pins_are_read_without_hashes() -> None:
     ]
 
 
-def test_the_repositorys_own_pins_have_what_the_image_needs() -> None:
+def test_the_pins_of_the_repository_have_every_package_of_the_image() -> None:
     for version in ("3.11", "3.12", "3.13"):
         names = {
             line.split("==")[0].lower() for line in runner.without_hashes(runner._pins(version).read_text()).split("\n")
@@ -71,7 +71,7 @@ def test_the_repositorys_own_pins_have_what_the_image_needs() -> None:
         assert {package.lower() for package in runner.PACKAGES} <= names
 
 
-def test_an_image_has_its_layers_in_their_order_and_says_its_version(tmp_path: Path) -> None:
+def test_an_image_has_its_layers_in_order_and_its_version(tmp_path: Path) -> None:
     tags = (images.PYTHON_IMAGE, "localhost/namzu/python:3.11")
     images.write_archive([b"lower", b"upper"], tmp_path / "python.tar", images.Image(tags, ("python3",)))
     assert images.python_layer(tmp_path) == b"lower"

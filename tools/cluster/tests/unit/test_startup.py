@@ -28,7 +28,7 @@ def run(steps: list[Step], stop: threading.Event | None = None) -> None:
     startup.run_steps(steps, stop or threading.Event(), Progress(io.StringIO()))
 
 
-def test_a_step_runs_after_what_it_needs() -> None:
+def test_a_step_runs_after_the_steps_that_it_needs() -> None:
     order: list[str] = []
     names = {"d": ("b", "c"), "c": ("a",), "b": ("a",), "a": ()}
     run([Step(name, lambda name=name: order.append(name), needs) for name, needs in names.items()])  # type: ignore[misc]
@@ -46,7 +46,7 @@ def _ignore(_value: object) -> None:
 
 
 @pytest.mark.parametrize("failure", [ClusterError("etcd ended"), ConnectionRefusedError("refused")])
-def test_a_failure_stops_the_others_and_those_that_wait(failure: Exception) -> None:
+def test_a_failure_stops_running_and_waiting_steps(failure: Exception) -> None:
     stop = threading.Event()
 
     def fail() -> None:
@@ -84,7 +84,7 @@ def script(text: str, healthy: Callable[[], str | None] = never) -> Component:
     return Component("unit-test", (sys.executable, "-c", text), healthy)
 
 
-def test_a_component_that_ends_is_named_with_its_last_lines(layout: Layout) -> None:
+def test_the_error_of_an_ended_component_has_its_last_log_lines(layout: Layout) -> None:
     talk = "import sys; [print('line', number) for number in range(40)]; sys.exit(7)"
     with pytest.raises(ClusterError) as caught:
         startup.start_component(layout, script(talk), threading.Event())
@@ -124,7 +124,7 @@ def test_a_bare_cluster_is_etcd_and_the_api_server(layout: Layout, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("enforce", "inside"), [(False, ["kube-proxy"]), (True, ["kube-proxy", "kube-router"])])
-def test_only_what_writes_rules_is_in_the_pods_network(
+def test_only_kube_proxy_and_kube_router_run_in_the_pods_network(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, enforce: bool, inside: list[str]
 ) -> None:
     monkeypatch.setattr("tools.cluster.build.packages.find", lambda program: f"/usr/bin/{program}")
@@ -134,15 +134,15 @@ def test_only_what_writes_rules_is_in_the_pods_network(
 
 @pytest.mark.parametrize("bare", [False, True])
 @pytest.mark.parametrize("enforce", [False, True])
-def test_an_instance_knows_what_it_was_started_with(layout: Layout, bare: bool, enforce: bool) -> None:
+def test_the_kind_of_an_instance_is_recorded(layout: Layout, bare: bool, enforce: bool) -> None:
     assert status.kind(layout) is None
-    Programs(layout.state, enforce).write(layout.programs_note)
+    Programs(layout.state, enforce).write(layout.programs_record)
     if bare:
-        layout.bare_mark.touch()
+        layout.bare_marker.touch()
     assert status.kind(layout) == Kind(bare, enforce)
 
 
-def test_kinds_have_names_of_their_own() -> None:
+def test_kinds_have_different_names() -> None:
     assert len({str(Kind(bare, enforce)) for bare, enforce in [(True, False), (False, False), (False, True)]}) == 3
 
 
@@ -154,6 +154,6 @@ def test_waiting_ends_with_a_stop() -> None:
 
 def test_nothing_listens_on_every_address(layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tools.cluster.build.packages.find", lambda program: f"/usr/bin/{program}")
-    words = [word for component in components(layout, Programs(tmp_path)) for word in component.argv]
-    assert [word for word in words if "0.0.0.0" in word] == []  # noqa: S104 (looked for, not used)
-    assert "--bind-address=127.0.0.1" in words
+    arguments = [word for component in components(layout, Programs(tmp_path)) for word in component.argv]
+    assert [word for word in arguments if "0.0.0.0" in word] == []  # noqa: S104 (looked for, not used)
+    assert "--bind-address=127.0.0.1" in arguments

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which claims get a disk, which disks go, and what happens when the API server has it already."""
+"""Creation and deletion of disks, also when the API server has the volume already."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def changed(body: dict[str, Any], *path: str, to: object) -> dict[str, Any]:
     return made
 
 
-def test_a_claim_that_a_pod_waits_for_gets_a_folder_and_a_volume_bound_to_it(tmp_path: Path) -> None:
+def test_a_claim_with_a_waiting_pod_gets_a_folder_and_a_bound_volume(tmp_path: Path) -> None:
     server: Any = Server()
     volumes.provide(server, tmp_path, CLAIM)
     assert (tmp_path / "pvc-u-1").is_dir()
@@ -75,7 +75,7 @@ def test_a_claim_that_a_pod_waits_for_gets_a_folder_and_a_volume_bound_to_it(tmp
     ],
     ids=["of another class", "bound", "that no pod waits for", "on another node"],
 )
-def test_a_claim_gets_nothing(claim: dict[str, Any], tmp_path: Path) -> None:
+def test_a_claim_without_a_waiting_pod_gets_no_disk(claim: dict[str, Any], tmp_path: Path) -> None:
     server: Any = Server()
     volumes.provide(server, tmp_path, claim)
     assert server.asked == []
@@ -86,7 +86,7 @@ def disk(tmp_path: Path, phase: str) -> dict[str, Any]:
     return {**volumes.volume_for(CLAIM, tmp_path), "status": {"phase": phase}}
 
 
-def test_a_disk_goes_with_its_claim(tmp_path: Path) -> None:
+def test_a_disk_is_deleted_with_its_claim(tmp_path: Path) -> None:
     (tmp_path / "pvc-u-1").mkdir()
     (tmp_path / "pvc-u-1" / "file").touch()
     server: Any = Server()
@@ -96,24 +96,24 @@ def test_a_disk_goes_with_its_claim(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kept",
+    "change",
     [
         {"status": {"phase": "Bound"}},
         {"status": {"phase": "Available"}},
         {"metadata": {"name": "pvc-u-1"}},
         {"spec": {"persistentVolumeReclaimPolicy": "Retain"}},
     ],
-    ids=["in use", "not bound yet", "of somebody else", "to be kept"],
+    ids=["in use", "not bound yet", "of another provisioner", "reclaim policy Retain"],
 )
-def test_a_disk_stays(kept: dict[str, Any], tmp_path: Path) -> None:
+def test_a_disk_is_retained(change: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "pvc-u-1").mkdir()
     server: Any = Server()
-    volumes.remove(server, tmp_path, {**disk(tmp_path, "Released"), **kept})
+    volumes.remove(server, tmp_path, {**disk(tmp_path, "Released"), **change})
     assert (tmp_path / "pvc-u-1").is_dir()
     assert server.asked == []
 
 
-def test_what_was_done_before_is_no_failure(tmp_path: Path) -> None:
+def test_repeated_creation_and_deletion_succeed(tmp_path: Path) -> None:
     there: Any = Server(refuses=409)
     volumes.provide(there, tmp_path, CLAIM)
     gone: Any = Server(refuses=404)
