@@ -23,11 +23,11 @@ class ExistingEngine:
         """Nothing, when it answers; a TLS engine is taken on trust."""
         if self.docker_host.startswith("unix:") and not is_ready(self.docker_host):
             raise NotUp(f"no engine answers at DOCKER_HOST ({self.docker_host}).")
-        self._progress.say(f"using the engine of DOCKER_HOST ({self.docker_host})")
+        self._progress.report(f"using the engine of DOCKER_HOST ({self.docker_host})")
 
     def down(self) -> None:
         """Nothing: it was not started here."""
-        self._progress.say(f"the engine of DOCKER_HOST ({self.docker_host}) is not stopped")
+        self._progress.report(f"the engine of DOCKER_HOST ({self.docker_host}) is not stopped")
 
     def status(self) -> None:
         """Report whether it answers."""

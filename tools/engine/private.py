@@ -88,7 +88,7 @@ class PrivateEngine:
                 packages.apt_install([PACKAGE], self._progress)
             self._start()
         load_image(self._instance.docker_host, cache_folder(os.environ), self._progress)
-        self._progress.say(f"the engine is up after {elapsed(time.monotonic() - began)}")
+        self._progress.report(f"the engine is up after {elapsed(time.monotonic() - began)}")
 
     def down(self) -> None:
         """End the engine and its containers, and remove everything of it."""
