@@ -67,7 +67,10 @@ capacity:
       description: Those of them that are not ready yet.
       type: int
     pending_pods:
-      description: Pods in the namespace that have not started.
+      description: Pods in the namespace that have not started, gated ones included.
+      type: int
+    gated_pods:
+      description: Those of them that a scheduling gate holds.
       type: int
     headroom:
       description: Claims that can be served at once from now.

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Errors can be copied and pickled."""
+"""Errors can be copied and pickled, and are never changed after they were made."""
 
 from __future__ import annotations
 
+import ast
 import copy
 import importlib
 import inspect
+import pathlib
 import pickle
 import pkgutil
 import typing as t
@@ -15,6 +17,8 @@ import pytest
 
 from ansible_collections.namzu.sandbox.plugins import module_utils
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import SandboxError
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def all_modules() -> t.Iterator[t.Any]:
@@ -81,3 +85,27 @@ def test_replacing_makes_another_error_and_leaves_the_first(kind: type[SandboxEr
     assert (str(other), other.args) == ("It failed twice. Try again.", ("It failed twice.",))
     assert other.fields() == {**fields, "leftover": "Pod a/b"}
     assert (str(error), error.fields()) == (text, fields)
+
+
+def _changes_an_error(path: pathlib.Path) -> t.Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            continue
+        for target in targets:
+            if isinstance(target, ast.Attribute) and target.attr in (
+                "message",
+                "next_step",
+                "leftover",
+                "retryable",
+                "reason",
+                "object",
+            ):
+                holder = target.value
+                if not (isinstance(holder, ast.Name) and holder.id == "self"):
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(target)}"
+
+
+def test_no_error_is_changed_after_it_was_made() -> None:
+    changed = [one for path in sorted((ROOT / "plugins").rglob("*.py")) for one in _changes_an_error(path)]
+    assert not changed

@@ -139,7 +139,7 @@ class Acquire:
         except BaseException as error:
             leftover = self._take_back()
             if leftover is not None and isinstance(error, SandboxError):
-                error.leftover = leftover
+                raise error.replace(leftover=leftover) from error
             raise
         return ContainerSandbox(
             name=self.name,

@@ -218,8 +218,8 @@ class EngineClient:
             with self._failures(what, limit, sent=False):
                 return dial(self.access, limit)
         except ApiUnreachableError as error:
-            error.next_step = error.next_step or "Start the engine, or set docker_host (DOCKER_HOST) to the right one."
-            raise
+            step = error.next_step or "Start the engine, or set docker_host (DOCKER_HOST) to the right one."
+            raise error.replace(next_step=step) from error
 
     def _note_time(self, date: str | None) -> None:
         with contextlib.suppress(TypeError, ValueError):

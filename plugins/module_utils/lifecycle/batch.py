@@ -222,8 +222,7 @@ def _release_created(client: Client, request: AcquireRequest, outcomes: list[Out
             why = "it stood there before and stays, and another one failed"
             released.append(Outcome(one.name, error=cancelled(ref, why)))
         elif one.name in failures:
-            failures[one.name].leftover = str(ref)
-            released.append(Outcome(one.name, error=failures[one.name]))
+            released.append(Outcome(one.name, error=failures[one.name].replace(leftover=str(ref))))
         else:
             released.append(Outcome(one.name, error=cancelled(ref, "it was released, as another one failed")))
     return released

@@ -183,6 +183,5 @@ def _release_created(client: Client, lease: Lease, *, created: bool) -> SandboxE
     try:
         lease.release(client, deadline)
     except SandboxError as error:
-        error.leftover = str(lease.ref)
-        return error
+        return error.replace(leftover=str(lease.ref))
     return None

@@ -238,7 +238,7 @@ class Opening:
             except (GoneError, ConflictError):
                 raise error from None
             except SandboxError:
-                error.leftover = str(self.request.ref)
+                raise error.replace(leftover=str(self.request.ref)) from error
             raise
 
     def _bring_up(self, body: Body, verification: Verification) -> Body:
@@ -358,9 +358,7 @@ class Opening:
 
     def _reported(self, error: SandboxError, words: str) -> SandboxError:
         reported = explain(error, self.request.ref)
-        if words:
-            reported.message = f"{reported.message} {words}"
-        return reported
+        return reported.replace(message=f"{reported.message} {words}") if words else reported
 
     def _opened(self, body: Body, proof: Proof, disks: tuple[Disk, ...], timings: t.Mapping[str, float]) -> Opened:
         metadata, pod = body["metadata"], proof.bound.pod

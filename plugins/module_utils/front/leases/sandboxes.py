@@ -85,7 +85,7 @@ class Keeping:
             self._connection = None
             failures = release_now()
             if failures:
-                error.leftover = ", ".join(sorted(failures))
+                raise error.replace(leftover=", ".join(sorted(failures))) from error
             raise
         if self._marked:
             self._warnings += [stays.format(name) for name, lease in leases.items() if lease.uid not in released]

@@ -18,7 +18,7 @@ from ...guest.errors import GuestTimeoutError, GuestUnreachableError
 from ...guest.privileges import Privileges, probe_privileges
 from ..errors import AcquireError
 from ..observed.agent_address import Bound, agent_address, reach
-from ..observed.diagnosis import add_ending, explain, explained_by_pod, not_ready
+from ..observed.diagnosis import explain, explained_by_pod, not_ready, with_pod_ending
 from ..observed.pod import bind_pod
 from ..verification.network_probe import places_near, probe_network
 from ..verification.verify import Verification
@@ -172,10 +172,11 @@ class Acquire:
                 if sandbox is not None:
                     return latest, sandbox
         except (ApiUnreachableError, UnavailableError) as error:
-            pod = explained_by_pod(self.client, self.path.ref, latest, self.deadline, self.path.named(latest))
-            if pod is None:
+            # The watch failed until the deadline, and the pod may show why there was nothing to see.
+            explained = explained_by_pod(self.client, self.path.ref, latest, self.deadline, self.path.named(latest))
+            if explained is None:
                 raise
-            raise pod from error
+            raise explained from error
         raise not_ready(self.client, self.path.ref, latest, self.deadline, self.path.named(latest))
 
     def _expect_states(self) -> None:
@@ -232,8 +233,10 @@ class Acquire:
         try:
             yield
         except kinds as error:
-            add_ending(error, self.client, self.request.namespace, sandbox, self.deadline)
-            raise
+            explained = with_pod_ending(error, self.client, self.request.namespace, sandbox, self.deadline)
+            if explained is error:
+                raise
+            raise explained from error
 
     def _prove_planned(self) -> None:
         """Refuse a boundary that will not hold before anything is made, where the pod is known by then."""
@@ -258,10 +261,9 @@ class Acquire:
 
     def _reported(self, error: SandboxError, leftover: str | None) -> SandboxError:
         reported = explain(error, self.path.ref)
-        if leftover is not None:
-            reported.message = f"{reported.message} {leftover}"
-            reported.leftover = str(self.path.ref)
-        return reported
+        if leftover is None:
+            return reported
+        return reported.replace(message=f"{reported.message} {leftover}", leftover=str(self.path.ref))
 
     def _acquired(self, body: Body, sandbox: str, bound: Bound, verdict: Verdict, stale: bool | None) -> Acquired:
         return Acquired(

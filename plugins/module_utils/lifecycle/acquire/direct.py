@@ -57,11 +57,11 @@ def read_template(client: Client, namespace: str, name: str, deadline: Deadline)
     try:
         spec = read(client, ref, deadline).get("spec")
     except GoneError as error:
-        error.next_step = error.next_step or (
+        step = error.next_step or (
             f"Create the template (role namzu.sandbox.template), name another, or another namespace than {namespace}: "
             "one that does not exist answers like this too."
         )
-        raise
+        raise error.replace(next_step=step) from error
     pod_template = spec.get("podTemplate") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(pod_template, dict) or not _is_pod_template(pod_template):
         raise TemplateError(

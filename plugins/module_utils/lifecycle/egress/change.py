@@ -162,8 +162,7 @@ class _Setting:
         except BaseException as error:
             leftover = self._put_back() if self._tried else None
             if leftover is not None and isinstance(error, SandboxError):
-                error.message = f"{error.message} {leftover}"
-                error.leftover = str(self._target)
+                raise error.replace(message=f"{error.message} {leftover}", leftover=str(self._target)) from error
             raise
         before = (self._before or {}).get("spec")
         after = self._wanted["spec"]

@@ -10,7 +10,7 @@ import typing as t
 from ...cluster.client import Client
 from ...cluster.portforward import open_port
 from ...cluster.reads import read
-from ...cluster.resources import CLAIM, POD, SANDBOX, Body, ObjectRef, condition
+from ...cluster.resources import CLAIM, POD, SANDBOX, Body, ObjectRef, condition, status, workspace_id
 from ...cluster.watch import LAST_MOMENT
 from ...deadline import Backoff, Deadline
 from ...errors import GoneError
@@ -18,7 +18,7 @@ from ...guest.agent import AgentAddress
 from ...guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
 from ..errors import AcquireError, check_uid
 from .pod import BoundPod, bind_pod
-from .status import SUSPENDED_REASON, bound_sandbox, refuse_decided
+from .status import SUSPENDED_REASON, bound_sandbox, named_sandbox, refuse_decided
 
 #: How the agent is reached: the DNS name of the sandbox, the address of its pod, or through the API server.
 AddressMode = t.Literal["service", "pod_ip", "port_forward"]
@@ -27,6 +27,9 @@ DEFAULT_AGENT_PORT = 1024
 #: The share of the probe's clock after which a pod that has not answered yet is looked up anew: a packet to an address
 #: that has no pod any more may get no reply at all.
 FIRST_SHARE = 1 / 3
+
+#: Seconds for which a sandbox that has a pod may be not Ready, as when a readiness probe of it was late once.
+FLAP_SECONDS = 1.0
 
 #: What to do about a name that neither a claim nor a Sandbox has.
 _NOT_HELD = (
@@ -76,15 +79,7 @@ def locate(
         ReplacedError: another one than that of ``uid`` has the name.
         AcquireError: it is not ready, has expired, or has no live pod.
     """
-    try:
-        ref, body = find_held(client, namespace, name, deadline, uid=uid)
-    except GoneError as error:
-        error.next_step = error.next_step or _NOT_HELD
-        raise
-    refuse_decided(body, ref)
-    sandbox = bound_sandbox(body, ref)
-    if sandbox is None:
-        raise unbound(ref, body)
+    ref, body, sandbox = _find_ready(client, namespace, name, deadline, uid)
     pod = bind_pod(client, namespace, sandbox, deadline, labels={}, need_ip=mode == "pod_ip")
     if ref.kind is SANDBOX and uid is not None:
         check_owner(ref, pod.body, uid)
@@ -92,9 +87,36 @@ def locate(
     return Located(name, body["metadata"]["uid"], sandbox, pod.name, agent)
 
 
+def _find_ready(
+    client: Client, namespace: str, name: str, deadline: Deadline, uid: str | None
+) -> tuple[ObjectRef, Body, str]:
+    """What is held under the name, and its ready Sandbox; Ready may be False for a moment while its pod runs."""
+    limit, backoff = deadline.child(FLAP_SECONDS), Backoff()
+    while True:
+        try:
+            ref, body = find_held(client, namespace, name, deadline, uid=uid)
+        except GoneError as error:
+            raise error.replace(next_step=error.next_step or _NOT_HELD) from error
+        refuse_decided(body, ref)
+        sandbox = bound_sandbox(body, ref)
+        if sandbox is not None:
+            return ref, body, sandbox
+        if not _has_pod(ref, body) or not backoff.wait(limit):
+            raise unbound(ref, body)
+
+
+def _has_pod(ref: ObjectRef, body: Body) -> bool:
+    if condition(body, "Ready").get("reason") == SUSPENDED_REASON:
+        return False
+    return named_sandbox(body) is not None if ref.kind is CLAIM else bool(status(body).get("podIPs"))
+
+
 def unbound(ref: ObjectRef, body: Body) -> AcquireError:
     """The error for a claim or direct Sandbox that has no ready sandbox now."""
-    next_step = "Run namzu.sandbox.sandbox with this name first; it waits and says what is missing."
+    workspace = workspace_id(body)
+    next_step = "Run namzu.sandbox.sandbox with this name first: it waits until the sandbox is ready."
+    if workspace is not None:
+        next_step = "Run namzu.sandbox.workspace with its workspace_id first: it waits until the workspace is ready."
     if condition(body, "Ready").get("reason") == SUSPENDED_REASON:
         next_step = "It is suspended: run namzu.sandbox.workspace with state: running first."
     return AcquireError(
@@ -202,8 +224,8 @@ def reach(
 
 def _service_name(client: Client, namespace: str, sandbox: str, deadline: Deadline) -> str:
     ref = SANDBOX.ref(namespace, sandbox)
-    status = read(client, ref, deadline).get("status") or {}
-    if not status.get("serviceFQDN"):
+    name = status(read(client, ref, deadline)).get("serviceFQDN")
+    if not name:
         raise AcquireError(
             f"{ref} has no service name, so its agent cannot be reached by one.",
             reason="not-ready",
@@ -211,4 +233,4 @@ def _service_name(client: Client, namespace: str, sandbox: str, deadline: Deadli
             object=str(ref),
             next_step="Set service: true in the template, or agent.address: pod_ip in the task.",
         )
-    return str(status["serviceFQDN"])
+    return str(name)

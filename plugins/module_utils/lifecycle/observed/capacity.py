@@ -8,9 +8,9 @@ import dataclasses
 
 from ...cluster.client import Client
 from ...cluster.reads import read, read_items
-from ...cluster.resources import CLAIM, POD, SANDBOX, WARM_POOL, condition
+from ...cluster.resources import CLAIM, POD, SANDBOX, WARM_POOL, condition, mapping, spec, status
 from ...deadline import Deadline
-from .diagnosis import Complaint
+from .diagnosis import Complaint, scheduling_gates
 from .members import members_complaint
 
 
@@ -24,7 +24,8 @@ class Capacity:
         desired: members that the pool keeps.
         active_claims: claims on this pool, bound or not.
         waiting_claims: those of them that are not Ready yet.
-        pending_pods: pods in the namespace that have not started.
+        pending_pods: pods in the namespace that have not started, gated ones included.
+        gated_pods: those of them that a scheduling gate holds.
         headroom: claims that can be served at once from now: ready members without those that claims wait for.
         problem: why members are not ready, when some are not and one of them has a reason.
     """
@@ -35,6 +36,7 @@ class Capacity:
     active_claims: int
     waiting_claims: int
     pending_pods: int
+    gated_pods: int
     headroom: int
     problem: Complaint | None = None
 
@@ -50,10 +52,10 @@ def read_capacity(client: Client, namespace: str, warm_pool: str, deadline: Dead
     claims = read_items(client, CLAIM, namespace, deadline)
     pods = read_items(client, POD, namespace, deadline)
     # Counted by the field that the API requires, not by a label that a claim may lack.
-    ours = [claim for claim in claims if ((claim.get("spec") or {}).get("warmPoolRef") or {}).get("name") == warm_pool]
+    ours = [claim for claim in claims if mapping(spec(claim).get("warmPoolRef")).get("name") == warm_pool]
     waiting = [claim for claim in ours if condition(claim, "Ready").get("status") != "True"]
-    ready = int((pool.get("status") or {}).get("readyReplicas") or 0)
-    desired = int((pool.get("spec") or {}).get("replicas") or 0)
+    ready, desired = int(status(pool).get("readyReplicas") or 0), int(spec(pool).get("replicas") or 0)
+    pending = [pod for pod in pods if status(pod).get("phase") == "Pending"]
     sandboxes = read_items(client, SANDBOX, namespace, deadline) if ready < desired else []
     return Capacity(
         warm_pool=warm_pool,
@@ -61,7 +63,8 @@ def read_capacity(client: Client, namespace: str, warm_pool: str, deadline: Dead
         desired=desired,
         active_claims=len(ours),
         waiting_claims=len(waiting),
-        pending_pods=sum((pod.get("status") or {}).get("phase") == "Pending" for pod in pods),
+        pending_pods=len(pending),
+        gated_pods=sum(bool(scheduling_gates(pod)) for pod in pending),
         headroom=max(0, ready - len(waiting)),
         problem=members_complaint(warm_pool, sandboxes, pods),
     )

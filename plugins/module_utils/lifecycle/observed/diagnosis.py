@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""Why a claim did not become ready: one look at its pod, and the claim's own last word."""
+"""Why a claim or Sandbox did not become ready: one read of its pod, and its own Ready condition."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import contextlib
 import dataclasses
 
 from ...cluster.client import Client
-from ...cluster.resources import POD, Body, ObjectRef, condition
-from ...deadline import Cancellation, Deadline
+from ...cluster.resources import POD, Body, ObjectRef, condition, entries, spec
+from ...deadline import Deadline
 from ...errors import ApiUnreachableError, CredentialError, SandboxError, UnavailableError
 from ...text import clean_text
 from ..errors import AcquireError
 from .pod import FINAL_PHASES
 from .status import ENDED_STEP, message_of, named_sandbox, reason_of
 
-#: Seconds for the one read that asks the pod; it must not hold up the failure that it explains.
+#: Seconds for the one read of the pod; it must not delay the failure that it explains for longer.
 DIAGNOSIS_SECONDS = 1.0
 
 #: Container states of the kubelet in which the image is what is missing (Kubernetes v1.36, ``pkg/kubelet/images``).
@@ -35,26 +35,45 @@ _QUOTA_WORDS = ("exceeded quota", "failed quota")
 def not_ready(
     client: Client, ref: ObjectRef, body: Body, deadline: Deadline, sandbox: str | None = None
 ) -> AcquireError:
-    """The error for a claim or Sandbox that was not Ready when its deadline passed; the pod's own word comes first.
+    """The error for a claim or Sandbox that was not Ready when its deadline passed; the pod's own message comes first.
 
-    ``sandbox`` names the Sandbox whose pod is asked; without it the claim's status does.
+    ``sandbox`` names the Sandbox whose pod is read; without it the claim's status does.
     """
     ready = condition(body, "Ready")
-    words = f"{reason_of(ready)}: {message_of(ready)}" if ready else "the controller has not answered (no status)"
-    reason, detail, retryable, next_step = "not-ready", words, True, _NOT_READY_STEP
-    said = quota_complaint(body) or _ask_pod(
-        client, ref.namespace, sandbox or named_sandbox(body), deadline.cancellation
-    )
-    if said is not None:
-        reason, detail, retryable, next_step = said.reason, said.words, said.retryable, said.next_step
+    text = f"{reason_of(ready)}: {message_of(ready)}" if ready else "the controller has not answered (no status)"
+    complaint = quota_complaint(body) or _ask_pod(client, ref.namespace, sandbox or named_sandbox(body), deadline)
+    return _not_ready(ref, body, deadline, complaint or Complaint("not-ready", text, True, _NOT_READY_STEP))
+
+
+def explained_by_pod(
+    client: Client, ref: ObjectRef, body: Body, deadline: Deadline, sandbox: str | None = None
+) -> AcquireError | None:
+    """The error of a claim or Sandbox that a quota or its pod explains, for a wait that API failures ended.
+
+    Args:
+        body: the claim or Sandbox as it was read last; it is read again, since those failures hid what came after.
+        deadline, sandbox: as for ``not_ready``.
+
+    Returns:
+        The same error as without API failures, or None when nothing but those is known.
+    """
+    limit = Deadline(DIAGNOSIS_SECONDS, client.clock, cancellation=deadline.cancellation)
+    with contextlib.suppress(SandboxError):
+        body = client.get(ref, limit)
+    complaint = quota_complaint(body) or _ask_pod(client, ref.namespace, sandbox or named_sandbox(body), deadline)
+    return None if complaint is None else _not_ready(ref, body, deadline, complaint)
+
+
+def _not_ready(ref: ObjectRef, body: Body, deadline: Deadline, complaint: Complaint) -> AcquireError:
+    ready = condition(body, "Ready")
     return AcquireError(
-        f"{ref} was not ready within {deadline.seconds:g} s: {detail}.",
-        reason=reason,
-        retryable=retryable,
+        f"{ref} was not ready within {deadline.seconds:g} s: {complaint.words.removesuffix('.')}.",
+        reason=complaint.reason,
+        retryable=complaint.retryable,
         controller_reason=reason_of(ready),
         controller_message=message_of(ready),
         object=str(ref),
-        next_step=next_step,
+        next_step=complaint.next_step,
     )
 
 
@@ -64,11 +83,11 @@ _NOT_READY_STEP = "Look at the warm pool, the sandbox's pod and the controller's
 
 @dataclasses.dataclass(frozen=True)
 class Complaint:
-    """What a pod says about why it does not run.
+    """Why a pod does not run.
 
     Attributes:
         reason: ``capacity``, ``image-pull``, ``quota``, or ``not-ready`` for a container that ended.
-        words: the scheduler's or the kubelet's, for people.
+        words: the message of the scheduler or the kubelet, cleaned.
         retryable: whether waiting may help.
         next_step: what a person can do.
     """
@@ -88,8 +107,12 @@ def quota_complaint(body: Body) -> Complaint | None:
 
 
 def pod_complaint(pod: Body) -> Complaint | None:
-    """Why a pod does not run, in its own words; None when it has nothing to say."""
+    """Why a pod does not run, from its conditions and container states; None when they show no cause."""
     scheduled = condition(pod, "PodScheduled")
+    gates = scheduling_gates(pod)
+    if gates and scheduled.get("status") != "True":
+        words = f"its pod is held by the scheduling gate {clean_text(', '.join(gates), _NAME)}"
+        return Complaint("capacity", words, True, "Find the controller that removes the gate, such as a queue of jobs.")
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
         words = f"its pod cannot be scheduled: {clean_text(scheduled.get('message'))}"
         return Complaint("capacity", words, True, "Free or add nodes, or lower the template's requests.")
@@ -108,6 +131,11 @@ def pod_complaint(pod: Body) -> Complaint | None:
     return None
 
 
+def scheduling_gates(pod: Body) -> list[str]:
+    """The names of the gates that keep a pod from being scheduled (``spec.schedulingGates``)."""
+    return [str(gate.get("name")) for gate in entries(spec(pod).get("schedulingGates"))]
+
+
 def _ending(container: Body) -> str:
     """How a container that is not ready ended, now or the last time; nothing for one that has never ended."""
     state = container.get("state") or {}
@@ -123,40 +151,21 @@ def _ending(container: Body) -> str:
     )
 
 
-def explained_by_pod(
-    client: Client, ref: ObjectRef, body: Body, deadline: Deadline, sandbox: str | None = None
-) -> AcquireError | None:
-    """The error of a claim or Sandbox whose pod explains why it is not ready, for a wait that API failures ended.
-
-    Args:
-        body: the claim or Sandbox as it was seen last; it is read again, since those failures hid what came after.
-        deadline, sandbox: as for ``not_ready``.
-
-    Returns:
-        The same error as without API failures, or None when nothing but those is known.
-    """
-    limit = Deadline(DIAGNOSIS_SECONDS, client.clock, cancellation=deadline.cancellation)
-    with contextlib.suppress(SandboxError):
-        body = client.get(ref, limit)
-    named = sandbox or named_sandbox(body)
-    message = str(condition(body, "Ready").get("message") or "")
-    if any(quota in message for quota in _QUOTA_WORDS) or _ask_pod(client, ref.namespace, named, deadline.cancellation):
-        return not_ready(client, ref, body, deadline, named)
-    return None
+def with_pod_ending(
+    error: SandboxError, client: Client, namespace: str, sandbox: str | None, deadline: Deadline
+) -> SandboxError:
+    """The error with how the containers of its pod ended, when one has; else the error itself."""
+    complaint = _ask_pod(client, namespace, sandbox, deadline)
+    if complaint is None:
+        return error
+    ending = complaint.words.removesuffix(".")
+    return error.replace(message=f"{error.message} {ending[0].upper()}{ending[1:]}.", next_step=complaint.next_step)
 
 
-def add_ending(error: SandboxError, client: Client, namespace: str, sandbox: str | None, deadline: Deadline) -> None:
-    """Let a failure that an ended container explains say how the container ended."""
-    said = _ask_pod(client, namespace, sandbox, deadline.cancellation)
-    if said is not None:
-        error.message = f"{error.message} {said.words[0].upper()}{said.words[1:]}."
-        error.next_step = said.next_step
-
-
-def _ask_pod(client: Client, namespace: str, sandbox: str | None, cancellation: Cancellation) -> Complaint | None:
+def _ask_pod(client: Client, namespace: str, sandbox: str | None, deadline: Deadline) -> Complaint | None:
     if sandbox is None:
         return None
-    limit = Deadline(DIAGNOSIS_SECONDS, client.clock, cancellation=cancellation)
+    limit = Deadline(DIAGNOSIS_SECONDS, client.clock, cancellation=deadline.cancellation)
     try:
         return pod_complaint(client.get(POD.ref(namespace, sandbox), limit))
     except SandboxError:
@@ -164,7 +173,7 @@ def _ask_pod(client: Client, namespace: str, sandbox: str | None, cancellation: 
 
 
 def explain(error: SandboxError, ref: ObjectRef) -> SandboxError:
-    """A failed request as the reason of a failed acquire; what is a diagnosis already comes back unchanged."""
+    """A failed request as the reason of a failed acquire; any other error is returned unchanged."""
     if isinstance(error, CredentialError):
         quota = any(words in str(error.api_message) for words in _QUOTA_WORDS)
         return AcquireError(

@@ -8,13 +8,17 @@ nothing of how one is made.
 
 from __future__ import annotations
 
-from ...cluster.resources import CLAIM, Body, ObjectRef, condition
+from ...cluster.resources import CLAIM, Body, ObjectRef, condition, mapping, spec
 from ...text import clean_text
 from ..errors import AcquireError
 
 #: Ready reasons with which the controller has decided; every other one is a delay. Measured on agent-sandbox v0.5.6 by
-#: making the claims that cause them (tests/integration/test_acquire_failures.py).
-TERMINAL_REASONS = frozenset({"WarmPoolNotFound", "TemplateNotFound", "InvalidMetadata", "EnvVarsInjectionRejected"})
+#: making the claims that cause them (tests/integration/test_acquire_failures.py); InvalidConfiguration and
+#: VolumeClaimTemplatesError as the clients of agent-sandbox 1.0.8 list them.
+TERMINAL_REASONS = frozenset(
+    {"WarmPoolNotFound", "TemplateNotFound", "InvalidMetadata", "InvalidConfiguration", "EnvVarsInjectionRejected",
+     "VolumeClaimTemplatesError"}
+)  # fmt: skip
 
 #: How the controller words a pod label that the template has already, with another value. It arrives as a
 #: ``ReconcilerError``, which it tries again and again, and nothing but an edit of either side changes it.
@@ -49,6 +53,8 @@ _NEXT_STEPS = {
     "InvalidMetadata": "Pod labels need a domain of the controller's allowed label domains "
     "(default sandbox.users.io; the file /etc/sandbox-config/allowed-label-domains replaces it).",
     "ReconcilerError": "Leave the label out of pod_labels, or take it out of the template.",
+    "InvalidConfiguration": "Correct the claim or the template as the message says.",
+    "VolumeClaimTemplatesError": "Put disks into the template, or set its volumeClaimTemplatesPolicy.",
     "EnvVarsInjectionRejected": "Put environment variables into the template; a claim carries none.",
 }
 
@@ -87,6 +93,14 @@ def is_rejected(ready: Body) -> bool:
     return decided and ready.get("status") == "False"
 
 
+def _sent(reason: str, claim: Body) -> str:
+    """The pod labels that a claim asks for, when these are what was refused."""
+    labels = mapping(mapping(spec(claim).get("additionalPodMetadata")).get("labels"))
+    if reason != "InvalidMetadata" or not labels:
+        return ""
+    return " " + clean_text(f"Pod labels of the claim: {', '.join(f'{key}={value}' for key, value in labels.items())}.")
+
+
 def refuse_decided(body: Body, ref: ObjectRef) -> None:
     """Raise when the controller has decided against a claim or Sandbox, so that nobody waits for it.
 
@@ -98,13 +112,23 @@ def refuse_decided(body: Body, ref: ObjectRef) -> None:
     reason = reason_of(ready) or ""
     message = message_of(ready)
     words = (message or "no message").removesuffix(".")
+    if is_ready(body) and ref.kind is CLAIM and named_sandbox(body) is None:
+        raise AcquireError(
+            f"{ref} is Ready and names no sandbox (status.sandbox.name).",
+            reason="not-ready",
+            retryable=False,
+            controller_reason=reason,
+            controller_message=message,
+            object=str(ref),
+            next_step="Check that the controller serves v1beta1 of agent-sandbox, and release the claim.",
+        )
     if ready.get("status") != "False":
         return
     if reason in DEAD_REASONS:
         text, kind = f"{ref} cannot be used: {DEAD_REASONS[reason]} ({reason}: {words}).", "not-ready"
         step = ENDED_STEP
     elif is_rejected(ready) or reason in EXPIRED_REASONS:
-        text, kind = f"The controller refused {ref} with {reason}: {words}.", "claim-rejected"
+        text, kind = f"The controller refused {ref} with {reason}: {words}.{_sent(reason, body)}", "claim-rejected"
         step = _NEXT_STEPS.get(reason, "Release it, then acquire again.")
     else:
         return

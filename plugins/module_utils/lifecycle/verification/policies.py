@@ -36,7 +36,7 @@ from ...cluster.resources import (
 )
 from ...cluster.retry import retry
 from ...deadline import Deadline
-from ...errors import ApiError, CredentialError, NotServedError, SandboxError
+from ...errors import CredentialError, NotServedError, SandboxError
 
 #: Seconds that a source which may stay unread can take; what is needed takes as long as the deadline allows.
 OPTIONAL_SECONDS = 5.0
@@ -263,17 +263,6 @@ def _refused(kind: Kind, namespace: str, error: SandboxError) -> SandboxError:
     step = f"Grant list on {kind.plural}.{kind.group} (role namzu.sandbox.claimant), or ask for no verification."
     if isinstance(error, NotServedError):
         step = f"The cluster does not serve {kind.name}: check engine."
-    if isinstance(error, ApiError):
-        return type(error)(
-            text,
-            status=error.status,
-            api_reason=error.api_reason,
-            api_message=error.api_message,
-            retry_after=error.retry_after,
-            method=error.method,
-            path=error.path,
-            object=error.object,
-            next_step=step if isinstance(error, (CredentialError, NotServedError)) else error.next_step,
-        )
-    error.message = text
-    return error
+    if isinstance(error, (CredentialError, NotServedError)):
+        return error.replace(message=text, next_step=step)
+    return error.replace(message=text)

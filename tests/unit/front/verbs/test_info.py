@@ -171,6 +171,7 @@ def test_capacity_is_the_numbers_of_the_pool(cluster: FakeCluster) -> None:
             "active_claims": 2,
             "waiting_claims": 2,
             "pending_pods": 0,
+            "gated_pods": 0,
             "headroom": 1,
             "problem": None,
         },

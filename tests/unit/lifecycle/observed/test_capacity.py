@@ -67,7 +67,9 @@ def pool(ready: int | None, desired: int | None) -> Body:
 
 def test_numbers_are_counted_from_the_objects_of_this_pool() -> None:
     claims = [claim("python", "True"), claim("python", "False"), claim("python", None), claim("go", None)]
-    pods = [{"status": {"phase": phase}} for phase in ("Pending", "Running", "Pending", "Succeeded", None)]
+    phases = ("Pending", "Running", "Pending", "Succeeded", None)
+    pods: list[Body] = [{"metadata": {"name": str(phase)}, "status": {"phase": phase}} for phase in phases]
+    pods[2]["spec"] = {"schedulingGates": [{"name": "example.com/hold"}]}
     client = Pool(pool(5, 8), claims, pods)
     assert capacity_of(client) == Capacity(
         warm_pool="python",
@@ -76,6 +78,7 @@ def test_numbers_are_counted_from_the_objects_of_this_pool() -> None:
         active_claims=3,
         waiting_claims=2,
         pending_pods=2,
+        gated_pods=1,
         headroom=3,
     )
     lists = [f"list {plural} team-a" for plural in ("sandboxclaims", "pods", "sandboxes")]

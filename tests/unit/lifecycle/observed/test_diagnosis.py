@@ -101,6 +101,13 @@ def test_quota_is_said_and_is_not_mistaken_for_capacity(message: str) -> None:
     assert reader.asked == []
 
 
+def test_pod_that_a_gate_holds_lacks_capacity_and_names_the_gate() -> None:
+    held = {"spec": {"schedulingGates": [{"name": "example.com/hold"}]}, "status": {"phase": "Pending"}}
+    error = diagnosis(PodReader(held), claim())
+    assert (error.reason, error.retryable) == ("capacity", True)
+    assert "example.com/hold" in error.message
+
+
 def test_claim_without_a_status_says_so() -> None:
     error = diagnosis(PodReader(None), {"metadata": {"name": "build-1"}})
     assert (error.reason, error.controller_reason) == ("not-ready", None)
