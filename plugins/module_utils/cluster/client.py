@@ -230,7 +230,9 @@ class Client:
         ``seconds`` bound connecting, sending and the whole answer, its body included.
         """
         url = self.access.server + path + ("?" + urllib.parse.urlencode(query) if query else "")
-        headers = self.headers()
+        began = self.clock.monotonic()
+        headers = self.headers(seconds)
+        seconds = max(0.001, seconds - (self.clock.monotonic() - began))
         data = None
         if body is not None:
             data = json.dumps(body, separators=(",", ":")).encode()
@@ -277,11 +279,11 @@ class Client:
         answer.release_conn()
         return b"".join(parts)
 
-    def headers(self) -> dict[str, str]:
-        """The headers of every request: who we are, and on whose behalf we ask."""
+    def headers(self, seconds: float) -> dict[str, str]:
+        """The headers of every request: user agent, credential and impersonation; a login takes at most ``seconds``."""
         headers = {"Accept": "application/json", "User-Agent": "namzu.sandbox"}
         if self.access.credential is not None:
-            headers["Authorization"] = self._checked("credential", self.access.credential.header())
+            headers["Authorization"] = self._checked("credential", self.access.credential.header(seconds))
         if self.access.impersonate_user:
             headers["Impersonate-User"] = self._checked("impersonate_user", self.access.impersonate_user)
         if self.access.impersonate_groups:

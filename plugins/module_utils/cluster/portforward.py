@@ -98,7 +98,7 @@ def _dial(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> t.An
             remote.connect(
                 url,
                 timeout=seconds,
-                header=[f"{name}: {value}" for name, value in client.headers().items() if name != "Accept"],
+                header=[f"{name}: {value}" for name, value in client.headers(seconds).items() if name != "Accept"],
                 subprotocols=[_SUBPROTOCOL],
                 suppress_origin=True,
                 # Whoever we are would be told to the server that an answer names.

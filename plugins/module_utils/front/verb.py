@@ -141,7 +141,7 @@ def connect(params: Params, context: Context) -> t.Iterator[Client]:
         raise InputError(f"request_timeout is {timeout:g} s; it must be at least {MINIMUM_REQUEST_TIMEOUT:g} s.")
 
     def make() -> Client:
-        return Client(resolve_access(params, context.environ), request_timeout=timeout)
+        return Client(resolve_access(params, context.environ, seconds=timeout), request_timeout=timeout)
 
     asked = ({name: params.get(name) for name in ACCESS}, dict(context.environ), timeout)
     with make() if context.kept is None else context.kept.lend(asked, make) as client:

@@ -175,7 +175,8 @@ class Link:
             from ...module_utils.cluster.auth.access import resolve_access
             from ...module_utils.cluster.client import Client
 
-            access = resolve_access(self._target.access, self._environ)
+            bound = min(self._target.connect_timeout, self._target.request_timeout)
+            access = resolve_access(self._target.access, self._environ, seconds=bound)
             self._client = Client(access, request_timeout=self._target.request_timeout)
         return self._client
 

@@ -47,7 +47,7 @@ class Asking:
     def __call__(self, method: str, path: str, body: t.Any = None, content_type: str = "") -> Answer:
         """Send a request; a PATCH is a merge patch unless said otherwise."""
         dry = "" if method == "GET" else ("&" if "?" in path else "?") + "dryRun=All"
-        headers = self._client.headers()
+        headers = self._client.headers(30.0)
         headers["Content-Type"] = content_type or (MERGE if method == "PATCH" else "application/json")
         data = None if body is None else json.dumps(body)
         answer = self._pool.request(

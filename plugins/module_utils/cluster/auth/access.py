@@ -20,6 +20,7 @@ import urllib.parse
 
 from ...errors import AccessError
 from .credentials import FileToken, StaticToken
+from .exec_plugin import LOGIN_SECONDS
 from .kubeconfig import DEFAULT_PATH, Login, login_from_kubeconfig
 from .proxies import proxy_from_environment
 
@@ -50,6 +51,7 @@ def resolve_access(
     options: t.Mapping[str, t.Any],
     environ: t.Mapping[str, str],
     service_account_dir: str = SERVICE_ACCOUNT_DIR,
+    seconds: float = LOGIN_SECONDS,
 ) -> Access:
     """Find the way to the API server.
 
@@ -57,6 +59,7 @@ def resolve_access(
         options: the ``access`` options of a verb; None values count as not given.
         environ: the environment to look into (a task's ``environment:`` included).
         service_account_dir: where a pod's service account would be mounted.
+        seconds: bounds the login program or the auth provider that a kubeconfig names.
 
     Returns:
         A complete Access; no request has been sent.
@@ -65,7 +68,7 @@ def resolve_access(
         AccessError: nothing usable was given, a file is missing or unreadable, a context does not exist.
     """
     given = _given(options, environ)
-    login = _login(given, environ, service_account_dir)
+    login = _login(given, environ, service_account_dir, seconds)
     server = _server(str(given.get("host") or login.server), login)
     complete = dataclasses.replace(
         login,
@@ -120,19 +123,21 @@ def _is_address(server: str) -> bool:
     return complete and parts.username is None and not parts.query and not parts.fragment
 
 
-def _login(given: t.Mapping[str, t.Any], environ: t.Mapping[str, str], service_account_dir: str) -> Login:
+def _login(
+    given: t.Mapping[str, t.Any], environ: t.Mapping[str, str], service_account_dir: str, seconds: float
+) -> Login:
     has_credential = given.get("api_key") or (given.get("client_cert") and given.get("client_key"))
     if given.get("host") and has_credential:
         return Login(source="options")
     context = given.get("context")
     kubeconfig = given.get("kubeconfig") or environ.get("KUBECONFIG")
     if kubeconfig:
-        return login_from_kubeconfig(kubeconfig, context)
+        return login_from_kubeconfig(kubeconfig, context, seconds)
     if not context and environ.get("KUBERNETES_SERVICE_HOST") and os.path.isfile(f"{service_account_dir}/token"):
         return _login_from_service_account(environ, service_account_dir)
     default = os.path.expanduser(DEFAULT_PATH)
     if os.path.isfile(default):
-        return login_from_kubeconfig(default, context)
+        return login_from_kubeconfig(default, context, seconds)
     if given.get("host"):
         return Login(source="options")
     raise AccessError(

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import typing as t
 
 from ...errors import AccessError
+from .exec_plugin import LOGIN_SECONDS
 
 #: Seconds for which a token read from a file is used before it is read again. Kubelets refresh a projected token when
 #: 80 % of its life has passed, at least 2 minutes before its end (Kubernetes, "Projected Volumes").
@@ -17,8 +19,8 @@ FILE_TOKEN_SECONDS = 60.0
 class Credential(t.Protocol):
     """Gives the ``Authorization`` header."""
 
-    def header(self) -> str:
-        """The header's value, current now."""
+    def header(self, seconds: float = LOGIN_SECONDS) -> str:
+        """The header's value, current now; renewing it takes at most ``seconds``."""
 
 
 class StaticToken:
@@ -27,7 +29,8 @@ class StaticToken:
     def __init__(self, token: str) -> None:
         self._token = token.strip()
 
-    def header(self) -> str:
+    def header(self, seconds: float = LOGIN_SECONDS) -> str:
+        del seconds
         return f"Bearer {self._token}"
 
 
@@ -37,7 +40,8 @@ class StaticHeader:
     def __init__(self, value: str) -> None:
         self._value = value
 
-    def header(self) -> str:
+    def header(self, seconds: float = LOGIN_SECONDS) -> str:
+        del seconds
         return self._value
 
 
@@ -50,7 +54,8 @@ class FileToken:
         self._token = ""
         self._read_at: float | None = None
 
-    def header(self) -> str:
+    def header(self, seconds: float = LOGIN_SECONDS) -> str:
+        del seconds
         now = self._monotonic()
         if self._read_at is None or now - self._read_at >= FILE_TOKEN_SECONDS:
             self._token = self._read()
@@ -72,27 +77,51 @@ class FileToken:
 
 
 class LibraryCredential:
-    """A credential that kubernetes.config produces and renews (exec plugins, auth providers)."""
+    """A credential that kubernetes.config produces and renews (``auth-provider``)."""
 
     def __init__(self, configuration: t.Any) -> None:
         self._configuration = configuration
 
-    def header(self) -> str:
+    def header(self, seconds: float = LOGIN_SECONDS) -> str:
         hook = getattr(self._configuration, "refresh_api_key_hook", None)
         if hook is not None:
             try:
-                hook(self._configuration)
-            except Exception as error:  # noqa: BLE001 - the library raises whatever the plugin's run raised
+                within(seconds, lambda: hook(self._configuration))
+            except Exception as error:  # noqa: BLE001 - the library raises whatever the provider raised
                 raise AccessError(
-                    f"The kubeconfig's exec plugin or auth provider could not renew the token: {type(error).__name__}.",
-                    next_step="Run it by hand, as kubectl does, and see what it prints.",
+                    f"The kubeconfig's auth provider could not renew the token: {type(error).__name__}.",
+                    next_step="Log in by kubectl, and see what it prints.",
                 ) from None
         keys: dict[str, str] = self._configuration.api_key
         # Older clients store it under "authorization", newer ones under "BearerToken"; both carry the prefix already.
         value = keys.get("BearerToken") or keys.get("authorization")
         if not value:
             raise AccessError(
-                "The kubeconfig's exec plugin or auth provider gave no token.",
-                next_step="Run it by hand, as kubectl does, and see what it prints.",
+                "The kubeconfig's auth provider gave no token.",
+                next_step="Log in by kubectl, and see what it prints.",
             )
         return value
+
+
+def within(seconds: float, call: t.Callable[[], object]) -> None:
+    """Make a call that has no bound of its own, in a thread.
+
+    Raises:
+        TimeoutError: it has not ended after ``seconds``; the thread is left to end with the process.
+        Exception: what the call raised.
+    """
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001  # pylint: disable=broad-exception-caught
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="namzu-login", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise TimeoutError
+    if raised:
+        raise raised[0]

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kubeconfig, read: which cluster, which user, which namespace.
 
-Tokens, certificates, and passwords that stand in the file, or in files that it names, are read here. Whatever needs a
-program to run or a token to be renewed (``exec``, ``auth-provider``) is left to ``kubernetes.config``, which is
-imported only then: importing it costs about five times what everything else that we import costs together.
+Tokens, certificates, and passwords that are in the file, or in files that it names, are read here, and a login program
+(``exec``) is run by ``exec_plugin``. An ``auth-provider`` is left to ``kubernetes.config``, which is imported only then:
+importing it costs about five times what everything else that we import costs together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import typing as t
 
 from ...errors import AccessError, MissingDependencyError
 from ...text import clean_text
-from .credentials import Credential, FileToken, LibraryCredential, StaticHeader, StaticToken
+from .credentials import Credential, FileToken, LibraryCredential, StaticHeader, StaticToken, within
+from .exec_plugin import LOGIN_SECONDS, ExecPlugin
 
 try:
     import yaml
@@ -27,9 +28,9 @@ else:
 
 DEFAULT_PATH = "~/.kube/config"
 
-Value = t.TypeVar("Value", str, bool, "list[t.Any]")
+Value = t.TypeVar("Value", str, bool, "list[t.Any]", "dict[str, t.Any]")
 
-_TYPE_NAMES: dict[type, str] = {str: "text", bool: "boolean", list: "list"}
+_TYPE_NAMES: dict[type, str] = {str: "text", bool: "boolean", list: "list", dict: "mapping"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,16 +105,19 @@ class _Merged:
         )
 
 
-def login_from_kubeconfig(kubeconfig: str | dict[str, t.Any], context: str | None = None) -> Login:
+def login_from_kubeconfig(
+    kubeconfig: str | dict[str, t.Any], context: str | None = None, seconds: float = LOGIN_SECONDS
+) -> Login:
     """Read one context of a kubeconfig.
 
     Args:
         kubeconfig: paths separated as in ``KUBECONFIG``, or the content as a dict.
         context: the context's name, or None for the current one.
+        seconds: bounds a login by a program or a provider; a program that runs longer is ended.
 
     Raises:
         AccessError: the file is missing or no kubeconfig, or it has no such context, cluster or user.
-        MissingDependencyError: PyYAML, or for ``exec`` and ``auth-provider`` the kubernetes client, is not installed.
+        MissingDependencyError: PyYAML, or for ``auth-provider`` the kubernetes client, is not installed.
     """
     source = "kubeconfig given as data" if isinstance(kubeconfig, dict) else f"kubeconfig {_shown(kubeconfig)}"
     merged = _load(kubeconfig, source)
@@ -135,8 +139,12 @@ def login_from_kubeconfig(kubeconfig: str | dict[str, t.Any], context: str | Non
         impersonate_groups=tuple(str(group) for group in _typed(user, "as-groups", list) or ()),
         namespace=_typed(context_entry, "namespace", str),
     )
-    if user.data.get("exec") or user.data.get("auth-provider"):
-        return _with_library_credential(login, kubeconfig, name)
+    if user.data.get("auth-provider"):
+        return _with_library_credential(login, kubeconfig, name, seconds)
+    if user.data.get("exec"):
+        plugin = ExecPlugin(_typed(user, "exec", dict) or {}, cluster.data, user.folder, login.source)
+        client_pem = plugin.login(seconds)
+        return dataclasses.replace(login, credential=plugin if plugin.has_token else None, client_pem=client_pem)
     return dataclasses.replace(login, credential=_static_credential(user), client_pem=_client_pem(user))
 
 
@@ -212,34 +220,42 @@ def _pem(entry: _Entry, field: str) -> str | None:
         raise AccessError(f"The {field} file {_shown(path)} of {_shown(entry.name)} cannot be read: {cause}.") from None
 
 
-def _with_library_credential(login: Login, kubeconfig: str | dict[str, t.Any], context: str) -> Login:
+def _with_library_credential(login: Login, kubeconfig: str | dict[str, t.Any], context: str, seconds: float) -> Login:
     try:
         import kubernetes.client  # pylint: disable=import-outside-toplevel
         import kubernetes.config  # pylint: disable=import-outside-toplevel
     except ImportError:
         raise MissingDependencyError(
-            f"The user of the {login.source} logs in by a program, which the Python library kubernetes runs.",
+            f"The user of the {login.source} logs in by an auth-provider, which needs the Python library kubernetes.",
             next_step="Install kubernetes here, or use a token.",
         ) from None
     configuration = kubernetes.client.Configuration()
     config: t.Any = kubernetes.config
     load = config.load_kube_config_from_dict if isinstance(kubeconfig, dict) else config.load_kube_config
     try:
-        load(kubeconfig, context=context, client_configuration=configuration, persist_config=False)
-    except Exception as error:  # noqa: BLE001 - the library raises whatever the plugin's run raised
+        within(
+            seconds,
+            lambda: load(kubeconfig, context=context, client_configuration=configuration, persist_config=False),
+        )
+    except TimeoutError:
+        raise AccessError(
+            f"The user of the {login.source} could not log in: its auth-provider took longer than {seconds:g} s.",
+            next_step="Log in by kubectl, and see what it prints.",
+        ) from None
+    except Exception as error:  # noqa: BLE001 - the library raises whatever the provider raised
         raise AccessError(
             f"The user of the {login.source} could not log in: {type(error).__name__}.",
-            next_step="Run the exec plugin by hand, as kubectl does, and see what it prints.",
+            next_step="Log in by kubectl, and see what it prints.",
         ) from None
     client_pem = None
     if configuration.cert_file and configuration.key_file:
         client_pem = _text(configuration.cert_file) + "\n" + _text(configuration.key_file)
     credential = LibraryCredential(configuration) if configuration.api_key else None
     if credential is None and client_pem is None:
-        # The library writes a failure of the plugin to the log and goes on without a credential.
+        # The library writes a failure of the provider to the log and continues without a credential.
         raise AccessError(
-            f"The user of the {login.source} could not log in: its program gave neither a token nor a certificate.",
-            next_step="Run the exec plugin by hand, as kubectl does, and see what it prints.",
+            f"The user of the {login.source} could not log in: its auth-provider gave neither a token nor a certificate.",
+            next_step="Log in by kubectl, and see what it prints.",
         )
     return dataclasses.replace(login, credential=credential, client_pem=client_pem)
 

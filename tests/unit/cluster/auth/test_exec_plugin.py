@@ -7,7 +7,9 @@ from __future__ import annotations
 import datetime
 import json
 import pathlib
+import subprocess
 import sys
+import time
 import typing as t
 
 import pytest
@@ -15,10 +17,12 @@ import yaml
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import Access, resolve_access
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.credentials import LibraryCredential
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.exec_plugin import ExecPlugin
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import AccessError
 
+from ...front.playing import play
 from ..authorities import Authority
 from ..scripted import Scripted, answer, claim
 
@@ -149,3 +153,87 @@ def test_renewal_that_fails_is_refused_unquoted() -> None:
     with pytest.raises(AccessError) as caught:
         LibraryCredential(Configuration()).header()
     assert SECRET not in str(caught.value)
+
+
+def hanging(folder: pathlib.Path) -> tuple[dict[str, t.Any], pathlib.Path]:
+    """A kubeconfig whose login program hangs with a child of its own, and the file with the pids of both."""
+    pids = folder / "pids"
+    script = f"sleep 600 & echo $! $$ > {pids}.new; mv {pids}.new {pids}; wait"
+    run = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script]}
+    config = {
+        "current-context": "main",
+        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"exec": run}}],
+    }
+    return config, pids
+
+
+def assert_ended(pids: pathlib.Path) -> None:
+    for pid in pids.read_text().split():
+        state = pathlib.Path("/proc", pid, "status")
+        until = time.monotonic() + 20.0
+        while state.exists() and "State:\tZ" not in state.read_text() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not state.exists() or "State:\tZ" in state.read_text()
+
+
+def test_program_that_hangs_is_ended_with_its_process_group(tmp_path: pathlib.Path) -> None:
+    config, pids = hanging(tmp_path)
+    with pytest.raises(AccessError) as caught:
+        resolve_access({"kubeconfig": config}, {}, seconds=1.0)
+    assert (caught.value.reason, caught.value.retryable) == ("access", False)
+    assert_ended(pids)
+
+
+def test_renewal_that_hangs_is_ended_within_the_request(plugin: Plugin, tmp_path: pathlib.Path) -> None:
+    earlier = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+    plugin.says(token="old", expirationTimestamp=earlier.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    config, (hang, pids) = plugin.config(), hanging(tmp_path)
+    access = resolve_access({"kubeconfig": config}, {})
+    config["users"][0]["user"]["exec"].update(hang["users"][0]["user"]["exec"])
+    credential = t.cast("ExecPlugin", access.credential)
+    credential._argv = ["sh", *hang["users"][0]["user"]["exec"]["args"]]
+    with Client(access, request_timeout=1.0) as client, pytest.raises(AccessError):
+        client.get(CLAIM.ref("team-a", "one"))
+    assert_ended(pids)
+
+
+@pytest.mark.parametrize("connection", ["local", "elsewhere"])
+def test_task_fails_in_time(tmp_path: pathlib.Path, connection: str) -> None:
+    config, pids = hanging(tmp_path)
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    options = {"kubeconfig": str(tmp_path / "config"), "request_timeout": "1s", "namespace": "team-a"}
+    over = {
+        "ansible_connection": "namzu.sandbox.sandbox",
+        "ansible_sandbox_name": "a",
+        "ansible_sandbox_namespace": "team-a",
+        "ansible_sandbox_kubeconfig": options["kubeconfig"],
+        "ansible_sandbox_request_timeout": 1,
+    }
+    tasks = [
+        {"namzu.sandbox.sandbox_info": options},
+        {"ansible.builtin.raw": "true", "vars": over, "ignore_unreachable": True},
+    ]
+    played = play(tmp_path / "play", tasks, connection=connection)
+    assert (played.results[0]["failed"], played.results[0]["reason"]) == (True, "access")
+    assert "did not end within 1 s" in played.results[1]["msg"]
+    assert_ended(pids)
+
+
+def test_inventory_fails_in_time(tmp_path: pathlib.Path) -> None:
+    config, pids = hanging(tmp_path)
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    source = {"plugin": "namzu.sandbox.sandboxes", "kubeconfig": str(tmp_path / "config"), "request_timeout": "1s"}
+    (tmp_path / "a.sandboxes.yml").write_text(yaml.safe_dump(source))
+    done = subprocess.run(
+        [sys.executable, "-m", "ansible", "inventory", "-i", "a.sandboxes.yml", "--list"],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "ANSIBLE_NOCOLOR": "true", "LANG": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "did not end within 1 s" in done.stdout + done.stderr
+    assert_ended(pids)
