@@ -25,6 +25,10 @@ cluster-demo: up ## A Kubernetes cluster, and playbooks/demo.yml on it; the clus
 	@eval "$$($(CLUSTER) env)" && ANSIBLE_CONFIG=ansible.cfg $(PY313)/ansible-playbook playbooks/demo.yml
 	@echo 'The cluster is still up, so the next run is quick. Take it down with: make down'
 
+.PHONY: expected
+expected: environments ## Write the files again that tests compare with the product's messages and tables; read the diff
+	@NAMZU_WRITE_EXPECTED=1 $(PY313)/pytest -q tests/unit/test_reasons.py tests/faults/test_messages.py && git --no-pager diff --stat
+
 # What `make dist` makes; elsewhere with DIST=folder.
 DIST ?= build/dist
 # Ansible finds the collection that was installed there and kubernetes.core, and nothing else.

@@ -75,7 +75,7 @@ options:
 requirements:
   - urllib3
   - PyYAML (to read a kubeconfig from a file)
-  - kubernetes (only where a kubeconfig logs in by C(exec) or C(auth-provider))
+  - kubernetes (only where a kubeconfig logs in by C(auth-provider))
 notes:
   - Without any of these options the service account that is mounted into a pod is used, as in an execution environment
     that runs in the cluster.

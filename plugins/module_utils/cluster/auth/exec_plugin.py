@@ -122,9 +122,8 @@ class ExecPlugin:
         return info
 
     def _failed(self, problem: str) -> AccessError:
-        return AccessError(
-            f"The user of the {self._source} could not log in: {clean_text(problem)}.", next_step=_BY_HAND
-        )
+        text = f"The user of the {self._source} could not log in: {clean_text(problem)}."
+        return AccessError(text, next_step=_BY_HAND)
 
 
 def _output_of(argv: list[str], environ: dict[str, str], seconds: float) -> bytes:

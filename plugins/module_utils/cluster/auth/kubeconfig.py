@@ -3,8 +3,8 @@
 """A kubeconfig, read: which cluster, which user, which namespace.
 
 Tokens, certificates, and passwords that are in the file, or in files that it names, are read here, and a login program
-(``exec``) is run by ``exec_plugin``. An ``auth-provider`` is left to ``kubernetes.config``, which is imported only then:
-importing it costs about five times what everything else that we import costs together.
+(``exec``) is run by ``exec_plugin``. An ``auth-provider`` is left to ``kubernetes.config``, imported only then because
+its import costs about five times what all other imports cost together.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def _with_library_credential(login: Login, kubeconfig: str | dict[str, t.Any], c
     if credential is None and client_pem is None:
         # The library writes a failure of the provider to the log and continues without a credential.
         raise AccessError(
-            f"The user of the {login.source} could not log in: its auth-provider gave neither a token nor a certificate.",
+            f"The user of the {login.source} could not log in: its auth-provider gave no token and no certificate.",
             next_step="Log in by kubectl, and see what it prints.",
         )
     return dataclasses.replace(login, credential=credential, client_pem=client_pem)
