@@ -140,7 +140,10 @@ class Acquire:
             leftover = self.owned.take_back()
             if not isinstance(error, SandboxError):
                 raise
-            raise self._reported(error, leftover) from error
+            reported = self._reported(error, leftover)
+            if reported is error:
+                raise
+            raise reported from error
         return self._acquired(body, sandbox, bound, verdict, stale)
 
     def _nothing_yet(self) -> OwnedObject:

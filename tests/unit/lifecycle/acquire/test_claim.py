@@ -162,7 +162,7 @@ def test_metadata_conflict_is_a_decision_though_the_controller_tries_again() -> 
 
 
 def test_reason_of_a_ready_claim_decides_nothing() -> None:
-    refuse_decided(ready("True", "WarmPoolNotFound"), REF)
+    refuse_decided(ready("True", "WarmPoolNotFound", sandbox="python-1"), REF)
 
 
 def test_label_of_a_foreign_domain_is_pointed_to_the_setting() -> None:
