@@ -101,13 +101,16 @@ class ExecPlugin:
         # What it printed may hold a token, so it is never quoted.
         try:
             document = json.loads(output)
-            status = document["status"]
-            fits = document["apiVersion"] == self._version and isinstance(status, dict)
-        except (ValueError, KeyError, TypeError, RecursionError):
-            fits = False
-        if not fits:
+        except (ValueError, RecursionError):
+            document = None
+        status = document.get("status") if isinstance(document, dict) else None
+        if (
+            not isinstance(document, dict)
+            or document.get("apiVersion") != self._version
+            or not isinstance(status, dict)
+        ):
             raise self._failed(f"its program {self._argv[0]!r} printed no ExecCredential of {self._version}")
-        return t.cast("dict[str, t.Any]", status)
+        return status
 
     def _info(self) -> dict[str, t.Any]:
         """What the program is given in ``KUBERNETES_EXEC_INFO``."""
