@@ -118,7 +118,7 @@ def network_policy(
     """The policy object of a boundary.
 
     Raises:
-        AnsibleFilterError: the boundary cannot be read or expressed, or it is not said where the policy belongs.
+        AnsibleFilterError: the boundary cannot be read or expressed, or namespace or template is missing.
     """
     try:
         if direction not in DIRECTIONS:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy object or a question about one can be: wrong, with the object and the field named."""
+"""The errors of a policy object and of a question about one, with the object and the field."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..errors import SandboxError
 
 
 class PolicyError(SandboxError):
-    """A Kubernetes object that cannot be judged because it is malformed.
+    """A Kubernetes object that cannot be read because it is malformed.
 
     Attributes:
         field: the path of the field inside the object, as ``spec.egress[0].to[1].ipBlock.cidr``.

@@ -60,7 +60,7 @@ class NamePattern:
     def __init__(self, text: str, *, exact: bool = False) -> None:
         pattern = text.strip().lower()
         if not _CHARACTERS.match(pattern) or len(pattern) > LONGEST or (exact and "*" in pattern):
-            raise ValueError(f"{text!r} is no name that Cilium can match")
+            raise ValueError(f"{text!r} is not a name that Cilium can match")
         self.text = text
         self.every = bool(_EVERYTHING.match(pattern))
         labels = pattern.removesuffix(".").split(".")
@@ -100,7 +100,7 @@ def selector_patterns(items: t.Iterable[t.Mapping[str, t.Any]]) -> tuple[NamePat
         if not isinstance(name, str) or not isinstance(pattern, str):
             raise ValueError("matchName and matchPattern are strings")  # noqa: TRY004 - fields
         if name and pattern:
-            raise ValueError(f"only one of matchName {name!r} and matchPattern {pattern!r} may stand in an item")
+            raise ValueError(f"only one of matchName {name!r} and matchPattern {pattern!r} may be in an item")
         # An item without either is the empty pattern, which selects the root alone (fqdn.go: FQDN("") is ".").
         patterns.append(NamePattern(name or pattern, exact=bool(name)))
     return tuple(patterns)

@@ -91,7 +91,7 @@ class Peers:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a rule stands.
+    """The place of a rule.
 
     Attributes:
         world: the cluster.
@@ -155,7 +155,7 @@ def _entities(rule: Reader, key: str, _scope: Scope) -> Peers:
     uncertain: list[Uncertainty] = []
     for name in rule.texts(key) or ():
         if name not in ENTITIES:
-            raise Refused(f"{rule.at(key)}: {name!r} is no entity")
+            raise Refused(f"{rule.at(key)}: {name!r} is not a valid entity")
         sure.extend(ENTITIES[name])
         if name == "kube-apiserver":
             uncertain.append(Uncertainty("the API server may run on this control plane node", (_CONTROL_PLANE,)))

@@ -9,7 +9,7 @@ Facts of v1.20.2 (``pkg/policy/api/l4.go``, ``icmp.go``, ``rule_validation.go``,
 - An item of ``toPorts`` without ports is about nothing.
 - ``endPort`` is inclusive; where it is not above the port, and for a named port, it does not count.
 - Port numbers are read as Go reads them: ``"010"`` is 8.
-- ``icmps`` may not stand beside ``toPorts``; a family left out is IPv4.
+- ``icmps`` must not be beside ``toPorts``; a family left out is IPv4.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def read_ports(rule: Reader, *, ingress: bool, deny: bool) -> list[PortItem] | N
     """
     to_ports, icmps = rule.items("toPorts") or [], rule.items("icmps") or []
     if to_ports and icmps:
-        raise Refused(f"{rule.at('icmps')} may not stand beside toPorts")
+        raise Refused(f"{rule.at('icmps')} must not be beside toPorts")
     if not to_ports and not icmps:
         return None
     found = [_icmp(item) for item in icmps]
@@ -143,7 +143,7 @@ def _port(port: Reader, layer7: Layer7) -> PortSet | PortName | None:
     """One port: a set, a name with its protocol, or None for a protocol that the algebra does not hold."""
     text, protocol = port.text("port") or "", (port.text("protocol") or "ANY").upper()
     if protocol not in {*TRANSPORTS, "ANY"} | _WITHOUT_PORTS:
-        raise Refused(f"{port.at('protocol')}: {protocol!r} is no protocol of Cilium's")
+        raise Refused(f"{port.at('protocol')}: {protocol!r} is not a protocol of Cilium")
     if layer7.http is not None and protocol != "TCP":
         raise Refused(f"{port.at('protocol')}: HTTP rules are for TCP, not {protocol}")
     end = port.number("endPort", 0, 65535) or 0
@@ -202,5 +202,5 @@ def _type(field: Reader, protocol: str) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 3:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 255:
-        raise Refused(f"{field.at('type')}: {value!r} is no type of {protocol}")
+        raise Refused(f"{field.at('type')}: {value!r} is not a type of {protocol}")
     return value

@@ -9,7 +9,7 @@ Facts of v1.20.2 (``pkg/policy/api/rule.go``, ``rule_validation.go``, ``pkg/poli
 - A list that is left out or empty does nothing. One with an item, be it ``{}``, puts the pods into default deny in its
   direction, deny lists too, unless ``enableDefaultDeny`` says false; a true there does nothing without a list.
 - ``{}`` as an item allows nothing.
-- ``nodeSelector`` is about nodes and stands in clusterwide policies alone.
+- ``nodeSelector`` is about nodes and only valid in clusterwide policies.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Spec:
         if endpoints is not None:
             self.needs = subject_needs(endpoints, policy.ref.namespace)
         elif nodes is not None and policy.ref.namespace is not None:
-            self.broken = f"{reader.at('nodeSelector')} stands in clusterwide policies alone"
+            self.broken = f"{reader.at('nodeSelector')} is only valid in a clusterwide policy"
 
     @functools.cached_property
     def _surely(self) -> Selector:
@@ -252,7 +252,7 @@ class CiliumPolicy:
         return parts
 
     def unconfirmed(self, parts: c.Mapping[Spec, Part]) -> bool:
-        """Tell whether it asks for nodes by label, and nobody says that Cilium took it."""
+        """Whether it selects nodes by label, and no status reports that Cilium accepted it."""
         return not self._valid and any(part.by_node for part in parts.values())
 
 

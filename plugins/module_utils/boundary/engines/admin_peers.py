@@ -185,7 +185,7 @@ def _domain_names(peer: Reader, action: str) -> Peers:
         raise peer.error("expected at least one name", "domainNames")
     for index, text in enumerate(texts):
         if not is_name(text.removeprefix("*.")):
-            raise peer.error(f"{text!r} is no DNS name", f"domainNames[{index}]")
+            raise peer.error(f"{text!r} is not a DNS name", f"domainNames[{index}]")
     held = NameSet.of(*(Pattern.glob(text, leading=DEEP) for text in texts))
     box = Box(frozenset({OUTSIDE}), {DNS_NAME: held})
     if action == ALLOW:

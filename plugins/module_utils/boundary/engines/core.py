@@ -248,7 +248,7 @@ def _peer(peer: Reader, namespace: str) -> list[Box]:
     pods, namespaces = peer.selector("podSelector"), peer.selector("namespaceSelector")
     if block is not None:
         if pods is not None or namespaces is not None:
-            raise peer.error("ipBlock stands alone, without selectors")
+            raise peer.error("ipBlock must not have selectors beside it")
         return boxes.addresses(_block(block))
     if pods is None and namespaces is None:
         raise peer.error("a peer needs a podSelector, a namespaceSelector or an ipBlock")

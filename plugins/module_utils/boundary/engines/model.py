@@ -124,8 +124,8 @@ class Rule:
     """One rule of a policy, as a set of traffic and an action.
 
     Attributes:
-        policy: the policy it stands in.
-        index: its number in the policy's list, or None when it stands for the whole policy.
+        policy: the policy that it belongs to.
+        index: its number in the policy's list, or None for the whole policy.
         action: ``allow``, ``deny`` or ``pass``.
         region: what it matches for sure.
         named: what it matches on a port known by name.
@@ -167,7 +167,7 @@ class Tier:
         rules: in order of precedence.
         ordered: whether the first match decides; else they add up and all allow.
         default: ``next`` or ``deny``.
-        policies: the policies that make the default ``deny``, or stand in the tier.
+        policies: the policies that make the default ``deny``, or belong to the tier.
     """
 
     name: str

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""A rule as it stands in a policy, before it is known which pod it is about.
+"""A rule as a policy has it, before the pod that it is about is known.
 
 Most rules mean the same for every pod and are compiled once. Two things depend on the pod: an ingress port by name,
 which is looked up on the pod itself, and peers relative to the pod's namespace.
@@ -29,7 +29,7 @@ class RuleSource:
     """A rule of a policy.
 
     Attributes:
-        policy, index, action, direction: where it stands and what it does.
+        policy, index, action, direction: its place in the policy and what it does.
         peers: its peers, on every port.
         ports: its ports by number.
         names: its ports by name.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""The named policy of a boundary: how it is called, and which labels of a sandbox's pod it selects.
+"""The named policy of a boundary: its name, and which labels of a sandbox's pod it selects.
 
 Role ``boundary`` writes it, an acquire looks for it.
 """
@@ -133,8 +133,8 @@ def look_for(reach: Reach, request: Request, name: str, labels: c.Mapping[str, s
     if live is None:
         return Named(
             ref,
-            f"is not there, so nothing grants {request} to Pod {pod}, and nothing limits it to that",
-            "Role namzu.sandbox.boundary makes it; egress.name names another one.",
+            f"does not exist, so nothing grants {request} to Pod {pod}, and nothing limits it to that",
+            "Apply role namzu.sandbox.boundary, or set egress.name to the name of another policy.",
         )
     selector = "podSelector" if engine == "core" else "endpointSelector"
     # Whom it selects is judged by the pod itself, below.
@@ -144,13 +144,13 @@ def look_for(reach: Reach, request: Request, name: str, labels: c.Mapping[str, s
         return Named(
             ref,
             f"does not grant {request}: {'; '.join(faults)}",
-            "Apply role namzu.sandbox.boundary anew, or ask for what the policy grants.",
+            "Apply role namzu.sandbox.boundary again, or ask for what the policy grants.",
         )
     if ref not in {str(one) for tier in reach.compiled.egress.tiers for one in tier.policies}:
         return Named(
             ref,
             f"does not select Pod {pod}: {_lacking(live['spec'].get(selector) or {}, pod)}",
-            "Look who changed the pod's labels; a new sandbox has those of its template.",
+            "Find out what changed the labels of the pod; a new sandbox has those of its template.",
         )
     return Named(ref)
 

@@ -46,15 +46,15 @@ def _rule(world: World, rule: Rule, direction: str) -> c.Iterator[str]:
     place = "to" if direction == EGRESS else "from"
     head = f"{rule.policy}{number} {_VERBS[rule.action]} traffic {place}"
     limit = " as far as its layer 7 rules go" if rule.l7 is not None and rule.action == ALLOW else ""
-    said = False
+    found = False
     for box in rule.region:
         real = realizable(box, world)
         if real is not None:
-            said = True
+            found = True
             yield f"{head} {show_peers(real)} on {box.ports}{limit}"
     for uncertainty in rule.uncertain:
         for box in uncertainty.region:
-            said = True
+            found = True
             yield f"{head} {show_peers(box)} on {box.ports} perhaps: {uncertainty.reason}"
-    if not said:
+    if not found:
         yield f"{head} nothing"

@@ -49,7 +49,7 @@ class Group:
 
     @property
     def pod(self) -> Pod:
-        """The one that stands for all."""
+        """One pod as the example of all."""
         return self.pods[0]
 
     @property

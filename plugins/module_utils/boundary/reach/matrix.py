@@ -30,13 +30,13 @@ from .witness import realizable, show_peers
 #: What a cloud tells a machine about itself, also its keys.
 METADATA = AddressSet.of("169.254.169.254/32", "168.63.129.16/32", "fd00:ec2::254/128")
 
-#: Rules that a cell names; above that it says how many more there are.
+#: Rules that a cell names; of the others it has the number.
 MOST_EVIDENCE = 20
 
 #: Why a pod on its node's network may get in whatever policies say.
 OWN_NODE = "where it runs on the pod's own node, which no policy closes"
 
-#: Peers of one rule that are told.
+#: Peers of one rule that are shown.
 MOST_PEERS = 6
 
 State = t.Literal["open", "perhaps", "closed", "self"]
@@ -47,7 +47,7 @@ class Evidence:
     """One rule that opens traffic, or that nothing closes it.
 
     Attributes:
-        end: the pods at whose end it stands, by the name of their group.
+        end: the pods that its policy selects, by the name of their group.
         direction: ``egress`` or ``ingress`` of that end.
         policy: ``Kind namespace/name``, or None when no policy closes it.
         rule: the number of the rule, or None.
@@ -98,7 +98,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A peer: name, kind (``pods``, ``outside``, ``nodes`` or ``entities``), and how many pods it stands for."""
+    """A peer: name, kind (``pods``, ``outside``, ``nodes`` or ``entities``), and its number of pods."""
 
     name: str
     kind: str
@@ -280,8 +280,8 @@ def _peers_of(rule: Rule, world: World) -> str:
     held = [*rule.region, *(named.peers for named in rule.named)]
     held += [box for uncertainty in rule.uncertain for box in uncertainty.region]
     real = [box for box in held[: 2 * MOST_PEERS] if realizable(box, world) is not None]
-    said = list(dict.fromkeys(map(show_peers, real)))
-    return "; ".join(said[:MOST_PEERS]) + ("; and more" if len(held) > MOST_PEERS else "")
+    words = list(dict.fromkeys(map(show_peers, real)))
+    return "; ".join(words[:MOST_PEERS]) + ("; and more" if len(held) > MOST_PEERS else "")
 
 
 def _joined(ends: list[_End]) -> Side:

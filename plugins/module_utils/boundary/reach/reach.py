@@ -11,7 +11,7 @@
     verdict = reach.ingress_verdict(agent_port=1024)  # is the agent port closed to everyone else
     print(reach.describe())
 
-The engines' semantics stand in ``core`` and ``cilium``; ``engine`` says what they hand over.
+``engines/core.py`` and ``cilium/engine.py`` have the semantics of the engines, ``engines/model.py`` what they return.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def connects(
 
     Args:
         objects: as for ``Reach.from_objects``.
-        source, destination: peers; an end that is no pod has no policies.
+        source, destination: peers; an end that is not a pod has no policies.
         port: the port at the destination.
         protocol, engine, l7: as for ``Reach.allows``.
     """
@@ -328,7 +328,7 @@ def _check_l7(l7: L7 | None) -> None:
 
 
 def _ignored(world: World, engine: str) -> list[str]:
-    """Policies that stand among the objects and that the engine does not judge."""
+    """Policies among the objects that the engine does not read."""
     if engine != "core":
         return []
     kinds = ("CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy")

@@ -109,7 +109,7 @@ class Request:
                 ``addresses``, ``names``); or a Request.
 
         Raises:
-            QuestionError: the value is no request.
+            QuestionError: the value is not a valid request.
         """
         if isinstance(value, Request):
             return value

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a verification says: whether the boundary holds, and if not, the evidence."""
+"""The result of a verification: whether the boundary holds, and if not, the evidence."""
 
 from __future__ import annotations
 

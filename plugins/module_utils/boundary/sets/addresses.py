@@ -96,7 +96,7 @@ def parse_cidr(text: str) -> AddressSet:
             zeros are refused, because implementations read them differently.
     """
     if "%" in text:
-        raise ValueError(f"{text!r} is no address block")
+        raise ValueError(f"{text!r} is not an address block")
     network = ipaddress.ip_network(text, strict=False)
     if "/" in text and not text.rpartition("/")[2].isdecimal():
         raise ValueError(f"{text!r} has a netmask where a prefix length belongs")
@@ -109,7 +109,7 @@ def parse_cidr(text: str) -> AddressSet:
 def parse_address(text: object) -> Address:
     """One address; IPv4 written as IPv6 is the IPv4 address that goes over the wire. Raises ValueError."""
     if not isinstance(text, str) or "%" in text:
-        raise ValueError(f"{text!r} is no address")
+        raise ValueError(f"{text!r} is not an address")
     found = ipaddress.ip_address(text)
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped

@@ -143,14 +143,16 @@ def parse_selector(text: str) -> Selector:
     """A label selector as kubectl takes it (``a=b,c!=d,e in (f, g),!h``); an empty text selects everything.
 
     Raises:
-        QuestionError: it is none.
+        QuestionError: it is not one.
     """
     expressions: list[tuple[str, str, list[str]]] = []
     place = 0
     while place < len(text.rstrip()):
         found = _REQUIREMENT.match(text, place)
         if found is None or (found["absent"] and (found["equal"] or found["operator"])):
-            raise QuestionError(f"{text!r} is no label selector.", next_step="Write it as kubectl takes it: a=b,c!=d.")
+            raise QuestionError(
+                f"{text!r} is not a label selector.", next_step="Write it as kubectl takes it: a=b,c!=d."
+            )
         if found["equal"]:
             expressions.append((found["key"], "NotIn" if found["equal"] == "!=" else "In", [found["value"]]))
         elif found["operator"]:

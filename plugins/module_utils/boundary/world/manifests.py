@@ -37,7 +37,7 @@ def read_manifests(sources: c.Iterable[object], namespace: str) -> list[Body]:
         namespace: for objects that are made in a namespace and do not say in which, as ``kubectl apply`` takes them.
 
     Raises:
-        InputError: a path leads nowhere, a file cannot be read, or something in it is no Kubernetes object.
+        InputError: a path leads nowhere, a file cannot be read, or something in it is not a Kubernetes object.
     """
     found: list[Body] = []
     for number, source in enumerate(sources):
@@ -68,7 +68,7 @@ def _documents(file: pathlib.Path) -> list[t.Any]:
         try:
             return [json.loads(text)]
         except ValueError as error:
-            raise InputError(f"manifests: {file} is no JSON: {error}.") from None
+            raise InputError(f"manifests: {file} is not valid JSON: {error}.") from None
     try:
         import yaml
     except ImportError:
@@ -76,13 +76,13 @@ def _documents(file: pathlib.Path) -> list[t.Any]:
     try:
         return [document for document in yaml.safe_load_all(text) if document is not None]
     except yaml.YAMLError as error:
-        raise InputError(f"manifests: {file} is no YAML: {error}.") from None
+        raise InputError(f"manifests: {file} is not valid YAML: {error}.") from None
 
 
 def _checked(body: object, where: str, namespace: str) -> Body:
     if not isinstance(body, dict) or not body.get("kind") or not body.get("apiVersion"):
         raise InputError(
-            f"manifests: {where} has something that is no Kubernetes object.",
+            f"manifests: {where} has something that is not a Kubernetes object.",
             next_step="Each object has apiVersion and kind.",
         )
     metadata = body.get("metadata")

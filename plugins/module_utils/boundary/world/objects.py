@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster as plain objects tell it: namespaces, pods, nodes, and the policies by kind, each read once.
+"""The cluster as plain objects describe it: namespaces, pods, nodes, and the policies by kind, each read once.
 
 A ``World`` is read once from any number of objects and shared by the ``Reach`` of every pod. Engines keep what they
 parsed and compiled in ``World.memo``, so that fifty pods under five thousand policies cost five thousand readings.

@@ -59,7 +59,7 @@ class Reader:
         return self.body.get(key) is not None
 
     def unknown(self, known: c.Set[str]) -> list[str]:
-        """The fields that stand here and are not among the known ones, by path."""
+        """The fields that are present and not among the known ones, by path."""
         if self.body.keys() <= known:
             return []
         return [self.at(str(key)) for key, value in self.body.items() if key not in known and value is not None]

@@ -237,7 +237,7 @@ def _gather(tasks: c.Sequence[_Task], threads: int) -> list[Body]:
 
 
 def _mentions(node: t.Any, field: str) -> bool:
-    """Whether a field whose name begins so stands anywhere in Cilium's policies among the objects."""
+    """Whether a field whose name begins like this is anywhere in Cilium's policies among the objects."""
     if isinstance(node, dict):
         return any(str(key).startswith(field) or _mentions(value, field) for key, value in node.items())
     if isinstance(node, list):

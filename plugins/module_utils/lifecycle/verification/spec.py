@@ -62,7 +62,7 @@ class EgressBoundary:
             value: what ``Request.of`` takes; a mapping may have ``engine``, ``name``, ``profile`` and ``verify`` too.
 
         Raises:
-            QuestionError, InputError: it is no request, or one that the engine cannot express.
+            QuestionError, InputError: it is not a request, or one that the engine cannot express.
         """
         if isinstance(value, EgressBoundary):
             return value

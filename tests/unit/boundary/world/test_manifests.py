@@ -44,10 +44,10 @@ def test_folders_files_and_objects_are_read_and_get_the_namespace(tmp_path: path
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.yml", "a: [", "no YAML"),
-        ("a.yml", "- 1", "no Kubernetes object"),
-        ("a.json", "{", "no JSON"),
-        ("a.yml", "kind: Pod", "no Kubernetes object"),
+        ("a.yml", "a: [", "not valid YAML"),
+        ("a.yml", "- 1", "not a Kubernetes object"),
+        ("a.json", "{", "not valid JSON"),
+        ("a.yml", "kind: Pod", "not a Kubernetes object"),
         ("a.yml", None, "no file or folder"),
     ],
 )
@@ -81,7 +81,7 @@ def test_selectors_are_read_as_kubectl_reads_them(text: str, matching: t.Any, ot
 
 @pytest.mark.parametrize("text", ["a b", "=b", "a in f", "!a=b", "a=b c", ",", "a=b,,c"])
 def test_what_is_no_selector_is_refused(text: str) -> None:
-    with pytest.raises(QuestionError, match="no label selector"):
+    with pytest.raises(QuestionError, match="not a label selector"):
         parse_selector(text)
 
 

@@ -89,7 +89,7 @@ def test_a_widening_policy_is_named_with_a_witness_and_only_reported_when_that_i
 def test_a_named_policy_that_is_missing_differs_or_selects_others_is_said() -> None:
     asked = {"pod": "one", "egress": {"kind": "dns_only"}, "fail": False}
     gone = check(manifests=[POD, INGRESS], **asked)["checks"][0]["policy"]
-    assert "is not there" in gone["problem"]
+    assert "does not exist" in gone["problem"]
     other = translate("no_network", name="namzu-python-egress", **PLACE)
     assert (
         "does not grant dns_only" in check(manifests=[POD, INGRESS, other], **asked)["checks"][0]["policy"]["problem"]
@@ -124,7 +124,7 @@ def test_pods_that_no_policy_tells_apart_are_checked_once() -> None:
         ({"manifests": [], "name": "a"}, "hold no sandboxes"),
         ({"manifests": [], "pod": "a"}, "no pod agents/a"),
         ({"manifests": [], "template": "a"}, "no SandboxTemplate agents/a"),
-        ({"manifests": [], "label_selector": "a b"}, "no label selector"),
+        ({"manifests": [], "label_selector": "a b"}, "not a label selector"),
         ({"manifests": ["/no/such/file.yml"], "pod": "a"}, "no file or folder"),
         ({"manifests": [], "labels": {"a": [1]}}, "a label's value is a string"),
         ({"labels": {"a": "b"}, "network_probe": True}, "network_probe"),
