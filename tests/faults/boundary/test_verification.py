@@ -89,7 +89,7 @@ def test_named_policy_that_is_not_there_is_refused(bounded: FakeCluster, client:
     egress = EgressBoundary.of({"kind": "dns_only", "name": "missing"})
     error = refusal_of(client, bounded, wanted(bounded, egress=egress))
     assert error.object == f"NetworkPolicy {NAMESPACE}/missing"
-    assert "is not there" in str(error)
+    assert "does not exist" in str(error)
 
 
 def test_named_policy_that_is_not_the_translation_is_refused_with_the_difference(
