@@ -20,7 +20,7 @@ import yaml
 from .conftest import Kube, Play
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MODULES = ROOT / "tests" / "cluster" / "programs" / "kubernetes"
+MODULES = ROOT / "tools" / "cluster" / "build" / "go"
 MODULE = "sigs.k8s.io/agent-sandbox"
 IMAGE = re.compile(r"ko://\S+.*")
 ANYTHING = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}

@@ -282,6 +282,6 @@ def test_a_pod_with_a_privilege_is_refused_and_the_privilege_named(fail, pool_of
 
 def test_an_api_server_without_the_controllers_kinds_says_that_they_are_missing(fail, bare_server):
     result, _printed = fail(kubeconfig=bare_server, namespace="default")
-    assert result["reason"] == "not-found"
+    assert result["reason"] == "not-served"
     assert "CRDs are not installed" in result["msg"]
     assert "install the controller" in result["msg"]

@@ -191,7 +191,7 @@ def test_a_removal_keeps_the_kinds_and_deletes_them_only_when_nothing_is_in_use(
             {"block": [role("foreseen", **everything, controller_force=True)], "check_mode": True},
         ]
     )
-    assert "1 objects: SandboxClaim default/held" in str(played["in use"]["msg"])
+    assert "have 1 object, which would be deleted with them: SandboxClaim default/held" in str(played["in use"]["msg"])
     assert played["Show the objects that are deleted with the kinds"]["msg"] == ["SandboxClaim default/held"]
     assert changes(played)[-2:] == [True, True]
     assert standing(kube) == before
