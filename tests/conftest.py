@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -13,3 +14,7 @@ from hypothesis import settings
 settings.register_profile("unattended", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("unattended")
+
+# A shell starts background jobs with SIGINT ignored, and programs that a test starts inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

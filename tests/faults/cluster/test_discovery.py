@@ -42,7 +42,8 @@ def test_same_client_sees_the_objects_of_the_cluster_that_replaced_the_first(
     inventory = OPERATIONS["inventory"]
     inventory.prepare(cluster, client)
     assert [one.name for one in t.cast("t.Any", inventory.run(cluster, client, 5.0))] == ["build-1"]
-    for plural in KINDS:
+    # The cluster that replaced the first has a namespace of that name too.
+    for plural in KINDS.keys() - {"namespaces"}:
         for name in cluster.store.names(plural):
             cluster.store.delete(cluster.key(plural, name))
     assert inventory.run(cluster, client, 5.0) == []
