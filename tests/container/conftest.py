@@ -111,7 +111,8 @@ def docker_host() -> t.Iterator[str]:
     was_up = subprocess.run([*command, "status"], cwd=ROOT, capture_output=True, check=False).returncode == 0
     subprocess.run([*command, "up"], cwd=ROOT, check=True)
     shown = subprocess.run([*command, "env"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    yield next(line for line in shown.splitlines() if "DOCKER_HOST=" in line).partition("=")[2]
+    (host,) = (line.partition("=")[2] for line in shown.splitlines() if "DOCKER_HOST=" in line)
+    yield host
     if not was_up:
         subprocess.run([*command, "down"], cwd=ROOT, check=True)
 

@@ -70,7 +70,7 @@ def example(kind: type[SandboxError]) -> SandboxError:
 def test_error_can_be_copied_and_pickled(kind: type[SandboxError]) -> None:
     error = example(kind)
     for again in (copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))):  # noqa: S301
-        assert type(again) is kind
+        assert again.__class__ is kind
         assert (str(again), again.args, repr(again)) == (str(error), error.args, repr(error))
         assert again.fields() == error.fields()
         assert vars(again) == vars(error)
@@ -81,7 +81,7 @@ def test_replacing_makes_another_error_and_leaves_the_first(kind: type[SandboxEr
     error = example(kind)
     text, fields = str(error), error.fields()
     other = error.replace(message="It failed twice.", next_step="Try again.", leftover="Pod a/b")
-    assert type(other) is kind
+    assert other.__class__ is kind
     assert (str(other), other.args) == ("It failed twice. Try again.", ("It failed twice.",))
     assert other.fields() == {**fields, "leftover": "Pod a/b"}
     assert (str(error), error.fields()) == (text, fields)

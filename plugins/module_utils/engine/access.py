@@ -118,19 +118,21 @@ class EngineAccess:
 
 
 def engine_access(
-    options: t.Mapping[str, t.Any] | None = None, environ: t.Mapping[str, str] = os.environ
+    options: t.Mapping[str, t.Any] | None = None, environ: t.Mapping[str, str] | None = None
 ) -> EngineAccess:
     """The engine that options name, completed from the environment.
 
     Args:
         options: ``docker_host``, ``tls``, ``validate_certs``, ``ca_path``, ``client_cert``, ``client_key``,
             ``tls_hostname``, ``api_version`` and ``timeout``, each optional.
-        environ: ``DOCKER_HOST``, ``DOCKER_TLS``, ``DOCKER_TLS_VERIFY``, ``DOCKER_CERT_PATH``, ``DOCKER_TLS_HOSTNAME``,
-            ``DOCKER_API_VERSION`` and ``DOCKER_TIMEOUT``.
+        environ: the environment, or None for that of the process: ``DOCKER_HOST``, ``DOCKER_TLS``,
+            ``DOCKER_TLS_VERIFY``, ``DOCKER_CERT_PATH``, ``DOCKER_TLS_HOSTNAME``, ``DOCKER_API_VERSION`` and
+            ``DOCKER_TIMEOUT``.
 
     Raises:
         AccessError, InputError: they name no engine that can be used.
     """
+    environ = os.environ if environ is None else environ
     given = {key: value for key, value in (options or {}).items() if value is not None}
     values: dict[str, t.Any] = {
         option: given.get(option, environ.get(name) or None) for option, name in ENVIRONMENT.items()

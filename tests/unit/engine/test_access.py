@@ -47,7 +47,7 @@ def test_port_of_docker_is_the_default(port: str) -> None:
 @pytest.mark.parametrize("host", ["ssh://root@engine", "npipe:////./pipe/docker", "unix://", "tcp://", "tcp://a:b", ""])
 def test_engine_that_cannot_be_used_is_refused(host: str) -> None:
     with pytest.raises(AccessError):
-        _ = engine_access({"docker_host": host}, {}).address
+        engine_access({"docker_host": host}, {}).address  # noqa: B018 - the property raises
 
 
 @pytest.mark.parametrize("options", [{"timeout": 0.5}, {"timeout": "soon"}, {"client_cert": "cert.pem"}])

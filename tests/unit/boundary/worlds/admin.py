@@ -115,7 +115,7 @@ CASES = [
          "egress: blue/db TCP/1 closed, 192.0.2.1 TCP/1 closed, 192.0.3.1 TCP/1 open"),
     Case("pods by label", "A pods peer takes pods of the selected namespaces by label.", API,
          [cluster_policy("a", egress=[to("Deny", {"pods": {"namespaceSelector": {},
-         "podSelector": labelled(app="db")}})])],
+                                                              "podSelector": labelled(app="db")}})])],
          "egress: red/db TCP/80 closed, blue/db TCP/80 closed, blue/web TCP/80 open", brute=False),
     Case("a subject by pod", "A pods subject takes pods by label.", API,
          [cluster_policy("a", subject={"pods": {"namespaceSelector": {}, "podSelector": labelled(app="db")}},

@@ -192,7 +192,8 @@ def test_renewal_that_hangs_is_ended_within_the_request(plugin: Plugin, tmp_path
     config, (hang, pids) = plugin.config(), hanging(tmp_path)
     access = resolve_access({"kubeconfig": config}, {})
     config["users"][0]["user"]["exec"].update(hang["users"][0]["user"]["exec"])
-    credential = t.cast("ExecPlugin", access.credential)
+    credential = access.credential
+    assert isinstance(credential, ExecPlugin)
     credential._argv = ["sh", *hang["users"][0]["user"]["exec"]["args"]]
     with Client(access, request_timeout=1.0) as client, pytest.raises(AccessError):
         client.get(CLAIM.ref("team-a", "one"))

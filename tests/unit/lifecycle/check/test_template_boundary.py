@@ -28,12 +28,13 @@ INGRESS = translate_ingress(CALLERS, namespace="agents", name="namzu-python-ingr
 TEMPLATE = {"metadata": {"name": "python", "namespace": "agents"}, "spec": {}}
 
 
-def egress(kind: str, name: str = "namzu-python-egress", labels: dict[str, str] = PYTHON, **more: t.Any) -> t.Any:
+def egress(kind: str, name: str = "namzu-python-egress", labels: dict[str, str] | None = None, **more: t.Any) -> t.Any:
+    labels = PYTHON if labels is None else labels
     return translate(kind, namespace="agents", name=name, labels=labels, **more)
 
 
-def checked(*policies: t.Any, labels: dict[str, str] = PYTHON, engine: str | None = None) -> Checked:
-    metadata = {"name": "one", "namespace": "agents", "labels": labels}
+def checked(*policies: t.Any, labels: dict[str, str] | None = None, engine: str | None = None) -> Checked:
+    metadata = {"name": "one", "namespace": "agents", "labels": PYTHON if labels is None else labels}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": []}}
     world = World.read([pod, *policies])
     asked = Asked(None, IngressBoundary(engine=engine), template_boundary=True)
