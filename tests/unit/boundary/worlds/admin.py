@@ -15,6 +15,7 @@ NPEP = "network-policy-api, NPEP-122 (tiers) and the API documentation"
 
 ALL: Body = {"namespaces": {}}
 BLUE: Body = {"namespaces": labelled(team="blue")}
+DB_PODS: Body = {"pods": {"namespaceSelector": {}, "podSelector": labelled(app="db")}}
 WORLD: Body = {"networks": ["0.0.0.0/0", "::/0"]}
 CLOSED = policy("red/closed", policyTypes=["Ingress", "Egress"])
 OPEN = policy("red/open", policyTypes=["Ingress", "Egress"], ingress=[{}], egress=[{}])
@@ -114,8 +115,7 @@ CASES = [
          [cluster_policy("a", egress=[to("Deny", BLUE, {"networks": ["192.0.2.0/24"]})])],
          "egress: blue/db TCP/1 closed, 192.0.2.1 TCP/1 closed, 192.0.3.1 TCP/1 open"),
     Case("pods by label", "A pods peer takes pods of the selected namespaces by label.", API,
-         [cluster_policy("a", egress=[to("Deny", {"pods": {"namespaceSelector": {},
-                                                              "podSelector": labelled(app="db")}})])],
+         [cluster_policy("a", egress=[to("Deny", DB_PODS)])],
          "egress: red/db TCP/80 closed, blue/db TCP/80 closed, blue/web TCP/80 open", brute=False),
     Case("a subject by pod", "A pods subject takes pods by label.", API,
          [cluster_policy("a", subject={"pods": {"namespaceSelector": {}, "podSelector": labelled(app="db")}},

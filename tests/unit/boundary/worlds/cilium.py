@@ -13,6 +13,8 @@ LAYER4 = "Cilium documentation, Layer 4 Policies"
 DENY = "Cilium documentation, Deny Policies"
 KUBERNETES = "Cilium documentation, Kubernetes NetworkPolicy"
 ALL = [{"toEntities": ["all"]}]
+APP_IN = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["peer"]}]}
+K8S_APP_NOT_IN = {"matchExpressions": [{"key": "k8s-app", "operator": "NotIn", "values": ["x"]}]}
 
 CASES = [
     Case("no policy", "Without a policy a pod is open.", POLICY, [],
@@ -120,12 +122,10 @@ CASES = [
          [cnp(egress=[], ingress=[{"fromEntities": ["host"]}])],
          "egress: agents/peer TCP/80 open; ingress: agents/peer TCP/80 closed, host TCP/80 open"),
     Case("In", "matchExpressions work as in Kubernetes.", LAYER3,
-         [cnp(egress=[{"toEndpoints": [{"matchExpressions": [{"key": "app", "operator": "In",
-                                                                 "values": ["peer"]}]}]}])],
+         [cnp(egress=[{"toEndpoints": [APP_IN]}])],
          "egress: agents/peer TCP/80 open, other/peer TCP/80 closed"),
     Case("NotIn", "NotIn also selects pods without the label, of the own namespace.", LAYER3,
-         [cnp(egress=[{"toEndpoints": [{"matchExpressions": [{"key": "k8s-app", "operator": "NotIn",
-                                                                 "values": ["x"]}]}]}])],
+         [cnp(egress=[{"toEndpoints": [K8S_APP_NOT_IN]}])],
          "egress: agents/peer TCP/80 open, kube-system/coredns TCP/80 closed, 203.0.113.9 TCP/80 closed"),
     Case("ingress from endpoints", "fromEndpoints selects the peers that connect.", LAYER3,
          [cnp(ingress=[{"fromEndpoints": labels(app="peer"), "toPorts": ports("8080/TCP")}])],
