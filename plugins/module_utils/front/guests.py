@@ -96,10 +96,10 @@ def _workspace(
     deadline: Deadline,
 ) -> Guest:
     # Most tasks name a sandbox, and the first of a play would wait for all that makes workspaces.
+    from ..workspace.errors import not_found
     from ..workspace.fencing import SUSPENDED, mode_of
     from ..workspace.flush import running_guest, suspended
     from ..workspace.manifest import refuse_stranger
-    from ..workspace.suspend import not_found
 
     try:
         body = read(client, ref, deadline)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ..cluster.resources import ObjectRef
 from ..errors import SandboxError
 
 
@@ -127,3 +128,12 @@ class NotSettledError(WorkspaceError):
         reason: ``flush-unsupported`` (an agent that does not know it), ``flush-unreachable`` (no answer) or
             ``flush-failed`` (it answered, and not with success); the same with ``quiesce``.
     """
+
+
+def not_found(ref: ObjectRef, workspace_id: str) -> WorkspaceNotFoundError:
+    """The error for an id without a workspace."""
+    return WorkspaceNotFoundError(
+        f"There is no workspace {workspace_id!r} in {ref.namespace} ({ref} is not there).",
+        object=str(ref),
+        next_step="namzu.sandbox.workspace_info lists those that are there; state: running with a template makes one.",
+    )

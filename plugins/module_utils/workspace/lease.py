@@ -21,13 +21,13 @@ from ..lifecycle.acquire import direct
 from ..lifecycle.lease.lease import Lease, read_held
 from ..lifecycle.observed.agent_address import DEFAULT_AGENT_PORT, AddressMode
 from ..lifecycle.observed.status import EXPIRED_REASONS
-from .errors import WorkspaceNotFoundError, WorkspacePreconditionError, WorkspaceReplacedError
+from .errors import WorkspaceNotFoundError, WorkspacePreconditionError, WorkspaceReplacedError, not_found
 from .fencing import SUSPENDED, check_epoch, mode_of, refuse_overtaken, stored_epoch
 from .flush import suspended
 from .manifest import is_settled, refuse_stranger
 from .names import HOLDER_EPOCH_ANNOTATION, workspace_ref
 from .request import Opened, SuspendRequest, WorkspaceRequest
-from .suspend import not_found, suspend_workspace
+from .suspend import suspend_workspace
 
 #: What its description says that it is, where other leases have the kind of their object.
 WORKSPACE_KIND = "Workspace"

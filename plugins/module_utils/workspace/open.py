@@ -22,7 +22,7 @@ from ..lifecycle.observed.diagnosis import DIAGNOSIS_SECONDS, explain
 from ..lifecycle.observed.prerequisites import check_runtime_class
 from ..lifecycle.verification.verify import Verification
 from .disks import Disk, read_disks, record, refuse_diskless, refuse_lost, refuse_unbound
-from .errors import NotSettledError, WorkspaceError
+from .errors import NotSettledError, WorkspaceError, not_found
 from .fencing import RUNNING, SUSPENDED, Change, Fence, mode_of, stored_epoch
 from .identity import identity_of
 from .manifest import (
@@ -42,7 +42,7 @@ from .names import CREATE_ID_ANNOTATION, DISKS_ANNOTATION, OPENED_WITH_ANNOTATIO
 from .opened_with import carried_over, record_of
 from .request import Opened, Origin, SuspendRequest, WorkspaceRequest
 from .start import Proof, WorkspaceStart
-from .suspend import not_found, standing, suspend_workspace, to_suspended, to_template
+from .suspend import standing, suspend_workspace, to_suspended, to_template
 
 
 def open_workspace(

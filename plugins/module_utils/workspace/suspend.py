@@ -17,7 +17,7 @@ from ..lifecycle.acquire import direct
 from ..lifecycle.errors import AcquireError
 from ..lifecycle.observed.pod import FINAL_PHASES
 from .disks import read_disks, refuse_vanishing
-from .errors import NotSettledError, WorkspaceNotFoundError, WorkspaceSuspendTimeoutError
+from .errors import NotSettledError, WorkspaceSuspendTimeoutError, not_found
 from .fencing import SUSPENDED, Change, Fence, mode_of, stored_epoch
 from .flush import flush, not_settled, quiesce, running_guest
 from .manifest import lags, refuse_mismatch, refuse_other, refuse_stranger, template_hash, template_of
@@ -84,15 +84,6 @@ def standing(fence: Fence, workspace_id: str, deadline: Deadline) -> Body:
     refuse_stranger(body, fence.ref, workspace_id)
     fence.refuse(body)
     return body
-
-
-def not_found(ref: ObjectRef, workspace_id: str) -> WorkspaceNotFoundError:
-    """The error for an id under which nothing stands."""
-    return WorkspaceNotFoundError(
-        f"There is no workspace {workspace_id!r} in {ref.namespace} ({ref} is not there).",
-        object=str(ref),
-        next_step="namzu.sandbox.workspace_info lists those that are there; state: running with a template makes one.",
-    )
 
 
 def to_suspended(body: Body) -> Change:

@@ -202,8 +202,8 @@ class Link:
 
 
 def _no_workspace(workspace: str, namespace: str) -> SandboxError:
+    from ...module_utils.workspace.errors import not_found
     from ...module_utils.workspace.names import workspace_ref
-    from ...module_utils.workspace.suspend import not_found
 
     return not_found(workspace_ref(namespace, workspace), workspace)
 

@@ -202,7 +202,7 @@ def test_without_a_terminal_it_is_refused_before_anything_is_asked(cluster: Fake
         check=False,
     )
     assert done.returncode == terminal.FAILED
-    assert "no terminal" in done.stderr
+    assert "not a terminal" in done.stderr
     assert "sandbox_exec" in done.stderr
     assert cluster.plan.received() == []
 
