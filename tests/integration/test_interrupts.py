@@ -21,7 +21,7 @@ TEMPLATES = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}/sandboxtempl
 POOLS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}/sandboxwarmpools"
 
 #: Seconds for a claim to appear after the play was started, and to be gone after it was interrupted.
-APPEAR, GONE = 60.0, 15.0
+APPEAR, GONE = 60.0, 60.0
 
 AS_MODULE = {"become": True, "become_method": "ansible.builtin.su"}
 
