@@ -142,6 +142,22 @@ quiesce.send_signal = lambda pid, number: True
         assert agent.client.execute(["true"], deadline=within()).rc == 0
 
 
+def test_who_has_the_answer_may_start_programs(tmp_path: pathlib.Path) -> None:
+    patch = """
+import time
+import children
+hold = children.Children.hold
+def slow(self, quiescing):
+    time.sleep(0 if quiescing else 0.5)
+    hold(self, quiescing)
+children.Children.hold = slow
+"""
+    with running_agent(workspace=tmp_path, patch=patch) as agent:
+        quiesce(agent.client, deadline=within(), grace=0)
+        assert agent.client.execute(["true"], deadline=within()).rc == 0
+        quiesce(agent.client, deadline=within(), grace=0)
+
+
 def test_flush_says_what_it_reached(own: RunningAgent) -> None:
     (own.workspace / "file").write_bytes(bytes(1_000_000))
     report = flush(own.client, deadline=within())

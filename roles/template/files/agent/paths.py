@@ -59,6 +59,8 @@ def parse_path(body: dict[str, Any], settings: Settings) -> str:
     try:
         found = os.path.realpath(given)
     except OSError as error:
+        if error.errno == errno.EINVAL:  # realpath asked where a link leads, and a folder had replaced the link
+            raise Refused("changed", f"{given[:300]}: a part of the path was replaced meanwhile") from None
         raise refusal(error, given) from None
     if settings.roots and not any(os.path.commonpath((root, found)) == root for root in settings.roots):
         raise Refused("outside", f"{given[:300]}: it leads out of the folders that may be used")

@@ -41,10 +41,11 @@ def quiesce(context: Context, peer: Peer, body: dict[str, Any]) -> None:
         raise Refused("quiescing", "another client is stopping everything")
     try:
         context.children.hold(True)
-        peer.send(encode_json({"quiesced": stop_all(context, DEFAULT_GRACE if grace is None else grace)}))
+        report = stop_all(context, DEFAULT_GRACE if grace is None else grace)
     finally:
         context.children.hold(False)
         _one_at_a_time.release()
+    peer.send(encode_json({"quiesced": report}))  # last, so that a client that has the answer may start programs
 
 
 def stop_all(context: Context, grace: float) -> dict[str, Any]:
