@@ -92,6 +92,9 @@ sandboxes:
     pod:
       description: Name of its pod, when there is one.
       type: str
+    service:
+      description: DNS name of the sandbox's service; null where the template has no service.
+      type: str
     pod_ip:
       description: The pod's address.
       type: str

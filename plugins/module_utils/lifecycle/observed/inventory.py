@@ -50,6 +50,7 @@ class Standing:
         warm_pool, template: what it came from, as far as the objects say; None otherwise.
         workspace_id: of the workspace that it is, or None.
         sandbox, pod: the bound Sandbox and its pod, or None.
+        service: DNS name of the sandbox's service, or None.
         pod_ip, node: where the pod runs, or None.
         warm: whether it came out of a pool; None while that is not known.
         phase: ``ready``, ``pending``, ``rejected`` (the controller has decided against it), ``suspended``, ``expired``,
@@ -70,6 +71,7 @@ class Standing:
     workspace_id: str | None
     sandbox: str | None
     pod: str | None
+    service: str | None
     pod_ip: str | None
     node: str | None
     warm: bool | None
@@ -127,6 +129,7 @@ def _from_claim(
         "claim",
         bound,
         pods.get(bound or ""),
+        sandbox,
         now,
         warm_pool=(spec.get("warmPoolRef") or {}).get("name"),
         template=None,
@@ -144,6 +147,7 @@ def _direct(sandbox: Body, pods: t.Mapping[str, Body], now: datetime.datetime) -
         "direct" if annotation(sandbox, ACQUIRE_ID_ANNOTATION) else "foreign",
         _name(sandbox),
         pods.get(_name(sandbox)),
+        sandbox,
         now,
         warm_pool=None,
         template=pod_labels.get(TEMPLATE_LABEL),
@@ -158,6 +162,7 @@ def _standing(
     kind: StandingKind,
     sandbox: str | None,
     pod: Body | None,
+    serving: Body,
     now: datetime.datetime,
     *,
     warm_pool: str | None,
@@ -181,6 +186,7 @@ def _standing(
         workspace_id=workspace_id(body),
         sandbox=sandbox,
         pod=_name(pod) if pod else None,
+        service=(serving.get("status") or {}).get("serviceFQDN"),
         pod_ip=status.get("podIP"),
         node=((pod or {}).get("spec") or {}).get("nodeName"),
         warm=warm,

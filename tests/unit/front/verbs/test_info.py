@@ -125,6 +125,7 @@ def line(**changes: t.Any) -> Standing:
         "workspace_id": None,
         "sandbox": "python-1",
         "pod": "python-1",
+        "service": None,
         "pod_ip": "10.0.0.7",
         "node": "node-1",
         "warm": True,

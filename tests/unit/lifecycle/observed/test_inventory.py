@@ -78,7 +78,11 @@ def sandbox(name: str = "python-1", owner: str | None = "SandboxClaim", **metada
     else:
         about.setdefault("annotations", {"sandbox.namzu.ai/acquire-id": "of-somebody"})
     pod = {"metadata": {"labels": {"sandbox.namzu.ai/template": "python-3"}}}
-    return {"metadata": about, "spec": {"podTemplate": pod, "shutdownTime": LATER}, "status": ready("True")}
+    return {
+        "metadata": about,
+        "spec": {"podTemplate": pod, "shutdownTime": LATER},
+        "status": {**ready("True"), "serviceFQDN": f"{name}.team-a.svc.cluster.local"},
+    }
 
 
 def pod(name: str = "python-1", **status: t.Any) -> Body:
@@ -110,6 +114,7 @@ def test_claim_says_all_that_its_objects_say() -> None:
         workspace_id=None,
         sandbox="python-1",
         pod="python-1",
+        service="python-1.team-a.svc.cluster.local",
         pod_ip="10.0.0.7",
         node="node-1",
         warm=True,
