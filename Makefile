@@ -6,6 +6,7 @@ PYTHON ?= python3
 PY313 := .venv/py313/bin
 
 CLUSTER := $(PY313)/python -m tools.cluster
+ENGINE := $(PY313)/python -m tools.engine
 # uv comes last on the PATH, where nox looks for it.
 NOX := PATH="$$PATH:$(CURDIR)/.venv/bin" $(PY313)/nox --non-interactive
 
@@ -18,7 +19,11 @@ environments: ## The Python environments in .venv (every other target sees to th
 	@$(PYTHON) requirements/install.py
 
 .PHONY: demo
-demo: cluster-demo ## A sandbox on this machine, and playbooks/demo.yml in it
+demo: ## A sandbox in a container of this machine (DOCKER_HOST: of that engine), and playbooks/demo.yml in it
+	@$(PYTHON) requirements/install.py py313
+	@$(ENGINE) up
+	@eval "$$($(ENGINE) env)" && NAMZU_SANDBOX_BACKEND=container ANSIBLE_CONFIG=ansible.cfg $(PY313)/ansible-playbook playbooks/demo.yml
+	@echo 'The engine is still up, so the next run is quick. Take it down with: make down'
 
 .PHONY: cluster-demo
 cluster-demo: up ## A Kubernetes cluster, and playbooks/demo.yml on it; the cluster stays
@@ -27,7 +32,7 @@ cluster-demo: up ## A Kubernetes cluster, and playbooks/demo.yml on it; the clus
 
 .PHONY: expected
 expected: environments ## Write the files again that tests compare with the product's messages and tables; read the diff
-	@NAMZU_WRITE_EXPECTED=1 $(PY313)/pytest -q tests/unit/test_reasons.py tests/faults/test_messages.py && git --no-pager diff --stat
+	@NAMZU_WRITE_EXPECTED=1 $(PY313)/pytest -q tests/unit/test_reasons.py tests/unit/front/options/test_refused.py tests/faults/test_messages.py && git --no-pager diff --stat
 
 # What `make dist` makes; elsewhere with DIST=folder.
 DIST ?= build/dist
@@ -80,7 +85,9 @@ up: environments ## Start the cluster (KUBECONFIG or NAMZU_CLUSTER=existing: use
 	@$(CLUSTER) up
 
 .PHONY: down
-down: environments ## Take down the cluster and all that it left on this machine
+down: ## Take down the engine of the demo and the cluster, and all that they left on this machine
+	@$(PYTHON) requirements/install.py py313
+	@$(ENGINE) down
 	@$(CLUSTER) down
 
 .PHONY: status
@@ -97,6 +104,6 @@ pins: ## Write requirements/*.txt anew with the newest versions
 
 .PHONY: clean
 clean: ## Remove environments, caches and build folders (a running cluster is taken down first)
-	@if [ -x $(PY313)/python ] && [ -f tools/cluster/__main__.py ]; then $(CLUSTER) down; fi
+	@if [ -x $(PY313)/python ] && [ -f tools/cluster/__main__.py ]; then $(ENGINE) down; $(CLUSTER) down; fi
 	@rm -rf .venv build .cache .ansible .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .nox
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -27,6 +27,40 @@ notes:
   - The variables C(K8S_AUTH_*) and C(KUBECONFIG) are those of ansible-playbook; C(environment) of a task does not
     change them.
 options:
+  backend:
+    description:
+      - V(kubernetes) for a sandbox of a cluster, V(container) for one of a container engine.
+    type: str
+    choices: [kubernetes, container]
+    default: kubernetes
+    vars: [{name: ansible_sandbox_backend}]
+    env: [{name: NAMZU_SANDBOX_BACKEND}]
+    ini: [{section: namzu_sandbox_connection, key: backend}]
+  docker_host:
+    description:
+      - With V(container), the engine; V(unix:///var/run/docker.sock) when not given. O(ca_cert), O(client_cert),
+        O(client_key) and O(validate_certs) are then about the engine's certificate.
+    type: str
+    vars: [{name: ansible_sandbox_docker_host}]
+    env: [{name: DOCKER_HOST}]
+  tls:
+    description:
+      - With V(container), whether the connection to an engine over TCP is encrypted.
+    type: bool
+    vars: [{name: ansible_sandbox_tls}]
+    env: [{name: DOCKER_TLS}]
+  tls_hostname:
+    description:
+      - With V(container), the name in the engine's certificate; that of O(docker_host) when not given.
+    type: str
+    vars: [{name: ansible_sandbox_tls_hostname}]
+    env: [{name: DOCKER_TLS_HOSTNAME}]
+  api_version:
+    description:
+      - With V(container), the version of the engine's API; the newest that the engine has when not given.
+    type: str
+    vars: [{name: ansible_sandbox_api_version}]
+    env: [{name: DOCKER_API_VERSION}]
   name:
     description:
       - Name of the claim that holds the sandbox, of the Sandbox that was made from a template, or of a workspace's
@@ -297,7 +331,7 @@ from ansible.utils.display import Display
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import SandboxError
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection import commands as connection_work
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.cache import Memory
-from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.link import Link
+from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.link import Link, link_to
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.target import target_from
 
 display = Display()
@@ -377,7 +411,7 @@ class Connection(ConnectionBase):
 
     def _linked(self) -> Link:
         if self._link is None:
-            self._link = Link(target_from(self.get_option), self._memory(), os.environ)
+            self._link = link_to(target_from(self.get_option), self._memory(), os.environ)
         return self._link
 
     def _memory(self) -> Memory:

@@ -76,9 +76,8 @@ groups:
   sandboxes: true
   expiring: sandbox_expires_at is not none
 keyed_groups:
-  - key: sandbox_warm_pool
+  - key: sandbox_warm_pool | default('none', true)
     prefix: pool
-    default_value: none
   - key: sandbox_labels.team | default('nobody')
     prefix: team
 compose:

@@ -14,7 +14,9 @@ description:
   - Makes a SandboxClaim on a SandboxWarmPool of the agent-sandbox controller, waits until it is bound, reads the live
     pod, and proves through the agent in it that the sandbox has no privileges, and over all policies that apply to the
     pod that its boundary is what was asked for, all before the sandbox is handed out.
-  - When anything fails, or the play is interrupted, the claim that this task made is deleted first.
+  - With O(backend=container) it starts one container instead, and proves the same from the answers of the engine and
+    from inside.
+  - When anything fails, or the play is interrupted, the claim or container that this task made is deleted first.
   - On the controller it runs inside Ansible's worker process, which is many times faster than a module; over any other
     connection, with C(become) or C(async), it runs as a module there.
 author:
@@ -74,7 +76,8 @@ options:
     default: release_all
   warm_pool:
     description:
-      - Name of the SandboxWarmPool to take a sandbox out of. With O(state=present) this or O(template) is required.
+      - Name of the SandboxWarmPool to take a sandbox out of. With O(state=present) this or O(template) is required, or
+        O(image) on the container backend.
     type: str
   template:
     description:
@@ -154,9 +157,10 @@ options:
     default: 60s
 extends_documentation_fragment:
   - namzu.sandbox.access
+  - namzu.sandbox.backend
   - namzu.sandbox.agent
   - namzu.sandbox.boundary
-  - namzu.sandbox.refused
+  - namzu.sandbox.container
 attributes:
   check_mode:
     description: Asks the API server in a dry run whether it would take the claim.
@@ -200,6 +204,15 @@ EXAMPLES = r"""
     sandbox: "{{ acquired.sandbox }}"
     state: absent
 
+- name: Acquire a sandbox of the Docker engine on this machine
+  namzu.sandbox.sandbox:
+    backend: container
+    image: docker.io/library/python:3.13-slim
+    cpus: 2
+    memory: 1g
+    pids: 256
+  register: acquired
+
 - name: Acquire twenty at once
   namzu.sandbox.sandbox:
     namespace: agents
@@ -234,23 +247,26 @@ sandbox:
   returned: with state=present and without count, except in check mode
   type: dict
   contains:
+    backend:
+      description: V(kubernetes) or V(container).
+      type: str
     name:
       description: Name of the claim, by which the sandbox is used and released.
       type: str
     namespace:
-      description: Its namespace.
+      description: Its namespace; null on the container backend.
       type: str
     uid:
-      description: The claim's uid.
+      description: The claim's uid, or the container's id.
       type: str
     sandbox:
-      description: Name of the bound Sandbox.
+      description: Name of the bound Sandbox, or of the container.
       type: str
     pod:
-      description: Name of its pod.
+      description: Name of its pod; null on the container backend.
       type: str
     address:
-      description: Where the agent answers.
+      description: Where the agent answers; null on the container backend, whose agent has no address.
       type: dict
       sample: {host: 10.244.0.17, port: 1024}
     warm:
@@ -293,6 +309,8 @@ sandbox:
           read.
           C(egress.policy) is the policy that grants the request.
         - C(network_probe) is what was tried from inside.
+        - On the container backend C(confinement) is what the engine reports about the container, with C(runtime),
+          C(seccomp), C(read_only_rootfs), C(user), C(limits) and C(networks).
       type: dict
       sample:
         privileges:

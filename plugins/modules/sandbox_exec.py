@@ -88,6 +88,7 @@ options:
         default: false
 extends_documentation_fragment:
   - namzu.sandbox.access
+  - namzu.sandbox.backend
   - namzu.sandbox.agent
   - namzu.sandbox.guest
 attributes:

@@ -31,6 +31,7 @@ options:
     type: str
 extends_documentation_fragment:
   - namzu.sandbox.access
+  - namzu.sandbox.backend
 attributes:
   check_mode:
     description: It changes nothing anyway.

@@ -36,6 +36,7 @@ options:
     required: true
 extends_documentation_fragment:
   - namzu.sandbox.access
+  - namzu.sandbox.backend
   - namzu.sandbox.guest
 attributes:
   check_mode:

@@ -63,6 +63,7 @@ options:
     default: 2s
 extends_documentation_fragment:
   - namzu.sandbox.access
+  - namzu.sandbox.backend
   - namzu.sandbox.agent
   - namzu.sandbox.guest
 attributes:

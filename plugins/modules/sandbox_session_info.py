@@ -35,6 +35,7 @@ options:
     default: 1048576
 extends_documentation_fragment:
   - namzu.sandbox.access
+  - namzu.sandbox.backend
   - namzu.sandbox.agent
   - namzu.sandbox.guest
 attributes:

@@ -32,9 +32,9 @@ def test_the_demo_from_first_run_to_removal(play, kube, namespace_name, given) -
 
     second = play.playbook("namzu.sandbox.demo", variables=given)
     assert second.changes == [
-        "Acquire a sandbox from the pool",
+        "Acquire a sandbox",
         "Run a program in it",
-        "Release it, and wait until its pod is gone",
+        "Release it, and wait until it is gone",
     ]
 
     play.playbook("namzu.sandbox.demo", variables={**given, "demo_state": "absent"})
@@ -51,6 +51,6 @@ def test_the_demo_from_first_run_to_removal(play, kube, namespace_name, given) -
 def test_a_demo_whose_program_fails_gives_the_sandbox_back(play, kube, namespace_name, given) -> None:
     ran = play.playbook("namzu.sandbox.demo", variables={**given, "demo_program": "raise SystemExit(3)"}, may_fail=True)
     assert ran["Run a program in it"]["rc"] == 3
-    assert ran["Release it, and wait until its pod is gone"]["released"]
+    assert ran["Release it, and wait until it is gone"]["released"]
     assert ran.rc != 0
     assert kube.items(f"{EXTENSIONS}/{namespace_name}/sandboxclaims") == []

@@ -18,7 +18,7 @@ from ..engine import containers
 from ..engine.client import EngineClient, Json
 from ..engine.container_spec import ContainerSpec
 from ..engine.images import require_image
-from ..errors import ConflictError, GoneError, InvalidError, SandboxError
+from ..errors import ApiError, ConflictError, GoneError, InvalidError, SandboxError
 from ..guest.agent import Agent, AgentAddress
 from ..guest.errors import GuestTimeoutError, GuestUnreachableError
 from ..guest.privileges import Privileges, probe_privileges
@@ -52,6 +52,8 @@ from .verification import verify_confinement
 PROBE_SECONDS = 15.0
 #: Seconds for removing what a failed acquire created, whatever is left of its deadline.
 CLEANUP_SECONDS = 10.0
+#: Seconds for which a container may appear after the request to create it was cut or its answer was lost.
+UNANSWERED_SECONDS = 2.0
 #: Seconds between two looks for the agent's socket, and between two looks at the container meanwhile.
 TICK = 0.01
 LOOK_SECONDS = 0.5
@@ -90,15 +92,25 @@ class Engine:
 
 
 def read_engine(client: EngineClient, request: ContainerRequest, deadline: Deadline) -> Engine:
-    """Refuse what cannot be enforced, remove leftovers, and have the image pulled where it is missing."""
+    """Refuse what cannot be enforced, and have the image pulled where it is missing."""
+    info, network, seccomp = check_engine(client, request, deadline)
+    image = require_image(client, request.image, deadline)
+    return Engine(info, image, network, seccomp)
+
+
+def check_engine(client: EngineClient, request: ContainerRequest, deadline: Deadline) -> tuple[Json, Json | None, str]:
+    """Refuse what cannot be enforced; nothing is changed.
+
+    Returns:
+        What the engine reports about itself, about the network that is asked for, and its seccomp profile.
+    """
     info = containers.read_info(client, deadline)
     seccomp = check_support(client, info, request)
     network = None
     if request.network is not None:
         network = containers.inspect_network(client, request.network, deadline)
     check_planned(request, network)
-    image = require_image(client, request.image, deadline)
-    return Engine(info, image, network, seccomp)
+    return info, network, seccomp
 
 
 class Acquire:
@@ -121,6 +133,8 @@ class Acquire:
         self.timings: dict[str, float] = {}
         self.created = False
         self._attempted = False
+        #: Whether the engine may still be creating the container, as its answer was lost or cut.
+        self._unanswered = False
         self._channel = RELAY
         self._agent_command: str | None = None
         self._stage_began = deadline.elapsed()
@@ -196,8 +210,13 @@ class Acquire:
     def _create_with(self, folder: pathlib.Path | None) -> str:
         self._channel = RELAY if folder is None else str(folder / "agent.sock")
         spec = self._spec(self._channel, self.acquire_id)
-        self._attempted = True
-        uid = containers.create(self.client, self.container, spec.body(), self.deadline)
+        self._attempted = self._unanswered = True
+        try:
+            uid = containers.create(self.client, self.container, spec.body(), self.deadline)
+        except ApiError:
+            self._unanswered = False
+            raise
+        self._unanswered = False
         self.created = True
         return uid
 
@@ -346,7 +365,7 @@ class Acquire:
         limit = Deadline(CLEANUP_SECONDS, self.client.clock)
         what = f"Container {self.container}"
         try:
-            found = with_retries(limit, lambda: containers.inspect(self.client, self.container, limit))
+            found = self._created_late(limit)
             if labels_of(found).get(ACQUIRE_ID_LABEL) == self.acquire_id:
                 remove_container(self.client, str(found["Id"]), limit)
         except GoneError:
@@ -357,6 +376,20 @@ class Acquire:
             if self._channel != RELAY and self.acquire_id in self._channel:
                 remove_folder(self._channel)
         return None
+
+    def _created_late(self, limit: Deadline) -> Json:
+        """The container of this name, looked for once more while the engine may still be creating it.
+
+        An engine goes on with a request whose connection was cut, and a name that it gives away afterwards would make
+        the next acquire of the name wait.
+        """
+        while True:
+            try:
+                return with_retries(limit, lambda: containers.inspect(self.client, self.container, limit))
+            except GoneError:
+                if not self._unanswered or limit.elapsed() >= UNANSWERED_SECONDS:
+                    raise
+                limit.sleep(UNANSWERED_SECONDS / 20)
 
     def _stage_ended(self, stage: str) -> None:
         now = self.deadline.elapsed()

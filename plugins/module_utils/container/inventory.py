@@ -53,12 +53,13 @@ class ContainerInfo:
 
 @dataclasses.dataclass(frozen=True)
 class LocatedContainer:
-    """A sandbox that is held already, and where its agent answers."""
+    """A sandbox that is held already, where its agent answers, and by which channel (a socket's path, or ``relay``)."""
 
     name: str
     uid: str
     container: str
     agent: AgentAddress
+    channel: str
 
 
 def list_containers(
@@ -105,8 +106,8 @@ def locate_container(
         )
     found = str(inspected["Id"])
     token = bind_token(client, found, deadline)
-    agent = agent_at(client, container, found, token, labels.get(CHANNEL_LABEL, RELAY))
-    return LocatedContainer(name, found, container, agent)
+    channel = labels.get(CHANNEL_LABEL, RELAY)
+    return LocatedContainer(name, found, container, agent_at(client, container, found, token, channel), channel)
 
 
 def bind_token(client: EngineClient, uid: str, deadline: Deadline) -> str:

@@ -45,7 +45,7 @@ def release_container(
     """Remove the container of a sandbox; one that is gone already is success.
 
     Args:
-        uid: only this container; another one of that name is left alone.
+        uid: only this container; another one of that name is refused with reason ``replaced``.
         dry_run: only report whether there is one.
 
     Raises:
@@ -65,7 +65,12 @@ def release_container(
             next_step="Remove it with the engine's own tools.",
         )
     if uid is not None and found.get("Id") != uid:
-        return ContainerReleased(name, existed=False)
+        raise ContainerMismatchError(
+            f"Container {container_name(name)}: another sandbox has the name now. Nothing was changed.",
+            reason="replaced",
+            object=f"Container {container_name(name)}",
+            next_step="The sandbox of that uid is gone already. List the sandboxes with sandbox_info.",
+        )
     if dry_run:
         return ContainerReleased(name, existed=True)
     existed = remove_container(client, str(found["Id"]), deadline)

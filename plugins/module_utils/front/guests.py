@@ -15,34 +15,17 @@ from ..errors import GoneError, NotServedError
 from ..guest.agent import Agent
 from ..lifecycle.errors import AcquireError, check_uid
 from ..lifecycle.names import check_name
-from ..lifecycle.observed.agent_address import check_owner, locate
+from ..lifecycle.observed.agent_address import check_owner
 from ..workspace.names import workspace_ref
+from .backends.protocol import Backend, Guest
 from .options.agent import heartbeat_of
 from .options.specs import Params
-from .verb import namespace_of
 
 if t.TYPE_CHECKING:
     from ..lifecycle.observed.agent_address import AddressMode
 
 #: Seconds for finding the agent: two or three reads.
 LOCATE_SECONDS = 30.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Guest:
-    """A sandbox or workspace that runs.
-
-    Attributes:
-        name: of the claim or Sandbox.
-        pod: of its pod.
-        agent: the agent in the pod.
-        subject: how messages name it, for example ``workspace build-1``.
-    """
-
-    name: str
-    pod: str
-    agent: Agent
-    subject: str
 
 
 def check_guest(params: Params) -> None:
@@ -57,7 +40,7 @@ def check_guest(params: Params) -> None:
         check_name("name", str(params["name"]))
 
 
-def find_guest(params: Params, client: Client, deadline: Deadline | None = None) -> Guest:
+def find_guest(params: Params, backend: Backend[t.Any], deadline: Deadline | None = None) -> Guest:
     """The guest that the options ``name`` or ``workspace_id``, ``uid``, ``namespace`` and ``agent`` describe.
 
     Args:
@@ -67,23 +50,18 @@ def find_guest(params: Params, client: Client, deadline: Deadline | None = None)
         GoneError, WorkspaceNotFoundError: there is no such sandbox, or workspace.
         ReplacedError: another one than that of ``uid`` has the name.
         AcquireError: it is not ready.
-        WorkspaceSuspendedError, WorkspaceMismatchError: the workspace sleeps, or the name is taken by something else.
+        WorkspaceSuspendedError, WorkspaceMismatchError: the workspace is suspended, or another object has its name.
     """
     options = params.get("agent") or {}
+    within, heartbeat = deadline or Deadline(LOCATE_SECONDS, backend.client.clock), heartbeat_of(options)
+    if params.get("workspace_id") is None:
+        return backend.find(str(params["name"]), within, uid=params.get("uid"), heartbeat=heartbeat)
     port: int = options.get("port", 1024)
     mode: AddressMode = options.get("address", "service")
-    uid: str | None = params.get("uid")
-    namespace, within = namespace_of(params, client), deadline or Deadline(LOCATE_SECONDS, client.clock)
-    if params.get("workspace_id") is not None:
-        ref = workspace_ref(namespace, str(params["workspace_id"]))
-        guest = _workspace(client, ref, str(params["workspace_id"]), uid, port, mode, within)
-        found_agent = guest.agent
-        agent = Agent(found_agent.address, subject=found_agent.subject, heartbeat=heartbeat_of(options))
-        return dataclasses.replace(guest, agent=agent)
-    name = str(params["name"])
-    found = locate(client, namespace, name, port=port, mode=mode, deadline=within, uid=uid)
-    agent = Agent(found.agent, subject=f"sandbox {namespace}/{name}", heartbeat=heartbeat_of(options))
-    return Guest(name, found.pod, agent, f"sandbox {name}")
+    ref = workspace_ref(str(backend.namespace), str(params["workspace_id"]))
+    guest = _workspace(backend.client, ref, str(params["workspace_id"]), params.get("uid"), port, mode, within)
+    agent = Agent(guest.agent.address, subject=guest.agent.subject, heartbeat=heartbeat)
+    return dataclasses.replace(guest, agent=agent)
 
 
 def _workspace(

@@ -12,9 +12,10 @@ import typing as t
 from ..deadline import Deadline
 from ..errors import SandboxError
 from ..guest.sessions.console import check_terminal, run_on_console
+from .backends.opening import open_backend
 from .guests import check_guest, find_guest
 from .options.specs import ACCESS, AGENT
-from .verb import Context, connect
+from .verb import Context
 
 #: What a person expects when no command is given.
 SHELL = ["/bin/sh", "-c", "exec $(command -v bash || echo /bin/sh)"]
@@ -54,8 +55,8 @@ def _open(params: dict[str, t.Any], argv: list[str]) -> int:
     check_terminal()
     check_guest(params)
     term = {"TERM": os.environ["TERM"]} if os.environ.get("TERM") else None
-    with connect(params, Context(check_mode=False, environ=os.environ)) as client:
-        guest = find_guest(params, client)
+    with open_backend(params, Context(check_mode=False, environ=os.environ)) as backend:
+        guest = find_guest(params, backend)
         start = Deadline(START_SECONDS)
         return run_on_console(guest.agent, argv, deadline=start, env=term, cwd=params["chdir"]).rc
 

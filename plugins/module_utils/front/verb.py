@@ -19,6 +19,7 @@ from ..text import clean_value
 from .client_cache import KeptClient
 from .interrupts import interruptible
 from .options.agent import heartbeat_of
+from .options.backend import require_kubernetes
 from .options.specs import ACCESS, ALL, Params, Spec
 
 Result = dict[str, t.Any]
@@ -133,8 +134,9 @@ def connect(params: Params, context: Context) -> t.Iterator[Client]:
     After a block that succeeds it is kept for the next item of a loop, where ``context`` can.
 
     Raises:
-        AccessError, InputError: the options name no usable way to the API server.
+        AccessError, InputError: the options name no usable way to the API server, or the container backend.
     """
+    require_kubernetes(params, context.environ)
     heartbeat_of(params.get("agent"))
     timeout = seconds("request_timeout", params["request_timeout"])
     if timeout < MINIMUM_REQUEST_TIMEOUT:

@@ -8,6 +8,7 @@ import typing as t
 
 from ...module_utils.deadline import SYSTEM_CLOCK, Clock, Deadline
 from ...module_utils.errors import ApiUnreachableError, GoneError, NotServedError, SandboxError
+from ...module_utils.front.options.backend import KUBERNETES
 from ...module_utils.guest.agent import Agent, AgentAddress
 from ...module_utils.guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
 from ...module_utils.lifecycle.errors import AcquireError, ReplacedError
@@ -199,6 +200,15 @@ class Link:
             object=f"Pod {known.namespace}/{known.pod}",
             next_step="If another will do, set ansible_sandbox_follow: true, or go on after meta: reset_connection.",
         )
+
+
+def link_to(target: Target, memory: Memory, environ: t.Mapping[str, str]) -> Link:
+    """The way to a sandbox of the target's backend; nothing is read or sent yet."""
+    if target.backend == KUBERNETES:
+        return Link(target, memory, environ)
+    from .container_link import ContainerLink
+
+    return ContainerLink(target, memory, environ)
 
 
 def _no_workspace(workspace: str, namespace: str) -> SandboxError:

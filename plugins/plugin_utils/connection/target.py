@@ -10,7 +10,8 @@ import json
 import typing as t
 
 from ...module_utils.errors import InputError
-from ...module_utils.front.options.specs import ACCESS
+from ...module_utils.front.options.backend import KUBERNETES
+from ...module_utils.front.options.specs import ACCESS, BACKEND
 from ...module_utils.guest.protocol.heartbeat import check_heartbeat
 from ...module_utils.lifecycle.durations import seconds
 
@@ -19,6 +20,9 @@ if t.TYPE_CHECKING:
 
 #: Options that say who we are and where the API server is.
 ACCESS_OPTIONS = tuple(option for option in ACCESS if option not in ("namespace", "request_timeout"))
+
+#: Options that name a container engine, beside those of its certificates.
+ENGINE_OPTIONS = tuple(option for option in BACKEND if option != "backend")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Target:
         connect_timeout: seconds for finding the agent and hearing from it.
         request_timeout: seconds for one request to the API server.
         access: the access options.
+        backend: ``kubernetes`` or ``container``.
+        engine: the options that name a container engine.
     """
 
     name: str
@@ -50,6 +56,8 @@ class Target:
     connect_timeout: float
     request_timeout: float
     access: t.Mapping[str, t.Any] = dataclasses.field(repr=False)
+    backend: str = KUBERNETES
+    engine: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"workspace {self.workspace!r}" if self.workspace is not None else f"sandbox {self.name}"
@@ -59,6 +67,7 @@ class Target:
         """The same for two connections that lead to the same agent on behalf of the same user; nothing can be read
         from it."""
         words = [self.name, self.workspace, self.namespace, self.uid, self.port, self.mode, dict(self.access)]
+        words += [self.backend, dict(self.engine)]
         return hashlib.sha256(json.dumps(words, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -85,6 +94,8 @@ def target_from(option: t.Callable[[str], t.Any]) -> Target:
         connect_timeout=_bound("connect_timeout", option),
         request_timeout=_bound("request_timeout", option),
         access={name: option(name) for name in ACCESS_OPTIONS},
+        backend=str(option("backend") or KUBERNETES),
+        engine={name: option(name) for name in ENGINE_OPTIONS},
     )
 
 

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import json
 import typing as t
+from unittest import mock
 
 import pytest
 from ansible.module_utils import basic
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.front import module as module_front
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import sensitive_values
@@ -20,6 +22,17 @@ from ...faults.fake.controller import NAMESPACE
 from ...faults.fake.plan import Fault, How, Request
 from ...faults.fake.server import TOKEN
 from .playing import Played, Task, access, play, present
+
+try:
+    from ansible.module_utils.testing import patch_module_args
+except ImportError:  # ansible-core 2.18
+
+    @contextlib.contextmanager
+    def patch_module_args(args: dict[str, t.Any]) -> t.Iterator[None]:
+        """What later versions do: these are the arguments of the module that runs in the block."""
+        with mock.patch.object(basic, "_ANSIBLE_ARGS", json.dumps({"ANSIBLE_MODULE_ARGS": args}).encode()):
+            yield
+
 
 KEY = base64.b64encode(b"-----BEGIN PRIVATE KEY----- hush").decode()
 PASSWORD = "pass-hush-word"

@@ -107,7 +107,7 @@ def claim(cluster: FakeCluster, namespace: str, name: str, **more: t.Any) -> Non
 
 
 def test_what_is_ready_and_ours_is_a_host_that_the_connection_leads_to(inventory: Inventory) -> None:
-    keyed = {"key": "sandbox_warm_pool", "prefix": "pool", "default_value": "none"}
+    keyed = {"key": "sandbox_warm_pool | default('none', true)", "prefix": "pool"}
     options = {"groups": {"sandboxes": True}, "keyed_groups": [keyed]}
     compose = {"ansible_sandbox_follow": "sandbox_kind == 'workspace'"}
     listed = inventory(agent={"port": 2048, "address": "pod_ip"}, compose=compose, **options)

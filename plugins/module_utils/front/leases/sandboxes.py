@@ -7,11 +7,10 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-from ...cluster.client import Client
 from ...errors import InputError, SandboxError
-from ...lifecycle.acquire.request import Acquired, AcquireRequest
-from ...lifecycle.lease.lease import Lease, lease_of
-from ...lifecycle.release.many import release_all
+from ...lifecycle.lease.lease import Lease
+from ..backends.protocol import Acquisition, Backend
+from ..options.backend import KUBERNETES, backend_of
 from ..options.specs import ACCESS, Params
 from ..verb import Context, Keeper, KeeperConnection, Result
 
@@ -40,7 +39,7 @@ class Keeping:
         self._marked = marked
         self._warnings: list[str] = []
 
-    def hold(self, client: Client, request: AcquireRequest, acquired: t.Sequence[Acquired]) -> None:
+    def hold(self, backend: Backend[t.Any], request: t.Any, acquired: t.Sequence[Acquisition]) -> None:
         """Let the keeper renew what was acquired.
 
         Raises:
@@ -48,12 +47,9 @@ class Keeping:
         """
         made = {one.name: one.uid for one in acquired if one.created}
 
-        def release_now() -> t.Iterable[str]:
-            return release_all(client, request.namespace, made)
-
-        is_direct = request.template is not None
-        leases = {one.name: lease_of(one, request.ttl, direct_sandbox=is_direct) for one in acquired}
-        self.hand_over(leases, made, release_now, STAYS)
+        if self._connection is not None:
+            leases = backend.leases(request, acquired)
+            self.hand_over(leases, made, lambda: backend.release_created(made), STAYS)
 
     def hand_over(
         self,
@@ -138,7 +134,7 @@ def keeping(params: Params, context: Context, state: str = "present") -> t.Itera
             "release_on_end needs the callback plugin namzu.sandbox.lease_keeper, and it is not active here.",
             next_step=f"{ENABLE} Where it is enabled, a warning at the top says why it could not start.",
         )
-    if context.keeper is None or context.check_mode:
+    if context.keeper is None or context.check_mode or backend_of(params, context.environ) != KUBERNETES:
         yield Keeping(None, marked=marked)
         return
     try:

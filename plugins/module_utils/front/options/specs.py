@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from .refused import REFUSED_OPTIONS
+from .backend import BACKENDS
+from .refused import OF_A_TEMPLATE, OF_AN_ENGINE
 
 Spec = dict[str, dict[str, t.Any]]
 
@@ -115,13 +116,29 @@ BOUNDARY: Spec = {
 }
 
 #: Accepted to be refused with a reason (documentation fragment ``refused``).
-REFUSED: Spec = {option.name: dict(option.spec) for option in REFUSED_OPTIONS}
+REFUSED: Spec = {option.name: dict(option.spec) for option in OF_A_TEMPLATE}
+
+#: Where sandboxes run, and how to reach a container engine (documentation fragment ``backend``).
+BACKEND: Spec = {
+    "backend": {"type": "str", "choices": list(BACKENDS)},
+    "docker_host": {"type": "str"},
+    "tls": {"type": "bool"},
+    "tls_hostname": {"type": "str"},
+    "api_version": {"type": "str"},
+}
+
+#: A sandbox of the container backend (documentation fragment ``container``).
+CONTAINER: Spec = {
+    **{option.name: dict(option.spec) for option in (*OF_A_TEMPLATE, *OF_AN_ENGINE)},
+    "cpus": {"type": "float"},
+}
 
 SANDBOX: Spec = {
     **ACCESS,
     **AGENT,
+    **BACKEND,
     **BOUNDARY,
-    **REFUSED,
+    **CONTAINER,
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "name": {"type": "str"},
     "uid": {"type": "str"},
@@ -149,6 +166,7 @@ SANDBOX: Spec = {
 SANDBOX_EXEC: Spec = {
     **ACCESS,
     **AGENT,
+    **BACKEND,
     **GUEST,
     "argv": {"type": "list", "elements": "str"},
     "command": {"type": "str"},
@@ -170,6 +188,7 @@ SANDBOX_EXEC: Spec = {
 
 SANDBOX_LEASE: Spec = {
     **ACCESS,
+    **BACKEND,
     **GUEST,
     "holder_epoch": {"type": "int"},
     "remaining": {"type": "str", "required": True},
@@ -187,6 +206,7 @@ SANDBOX_EGRESS: Spec = {
 
 SANDBOX_INFO: Spec = {
     **ACCESS,
+    **BACKEND,
     "name": {"type": "str"},
     "label_selector": {"type": "str"},
     "query": {"type": "str"},
@@ -229,6 +249,7 @@ WORKSPACE_INFO: Spec = {
 SANDBOX_SESSION: Spec = {
     **ACCESS,
     **AGENT,
+    **BACKEND,
     **GUEST,
     "session": {"type": "str", "required": True},
     "state": {"type": "str", "default": "started", "choices": ["started", "stopped"]},
@@ -244,6 +265,7 @@ SANDBOX_SESSION: Spec = {
 SANDBOX_SESSION_INFO: Spec = {
     **ACCESS,
     **AGENT,
+    **BACKEND,
     **GUEST,
     "session": {"type": "str"},
     "offset": {"type": "int", "default": 0},

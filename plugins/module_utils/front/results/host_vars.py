@@ -11,6 +11,7 @@ from __future__ import annotations
 import typing as t
 
 from ...cluster.auth.access import ENVIRONMENT
+from ..options.backend import CONTAINER
 
 CONNECTION = "namzu.sandbox.sandbox"
 
@@ -20,6 +21,9 @@ PYTHON = "python3"
 #: Access options that hold a name, an address or a path.
 _NAMED = ("kubeconfig", "context", "host", "ca_cert", "client_cert", "client_key", "validate_certs", "impersonate_user",
           "impersonate_groups")  # fmt: skip
+
+#: Options of a container engine that hold a name or a path.
+_OF_ENGINE = ("tls", "tls_hostname", "api_version", "validate_certs", "ca_cert", "client_cert", "client_key")
 
 
 def host_vars(
@@ -52,14 +56,30 @@ def host_vars(
     }
 
 
-def add_host_vars(
-    result: dict[str, t.Any], params: t.Mapping[str, t.Any], environ: t.Mapping[str, str]
+def container_host_vars(
+    sandbox: t.Mapping[str, t.Any], params: t.Mapping[str, t.Any], environ: t.Mapping[str, str]
 ) -> dict[str, t.Any]:
-    """A task's result, with ``host_vars`` in every sandbox of it."""
-    single = [result["sandbox"]] if "sandbox" in result else []
-    for sandbox in [*result.get("sandboxes", []), *single]:
-        sandbox["host_vars"] = host_vars(sandbox, params, environ)
-    return result
+    """Variables by which a host is this sandbox of a container engine.
+
+    Args:
+        sandbox: has ``name`` and ``uid``.
+        params: the ``backend`` options, and those of ``access`` that name certificates.
+        environ: the environment that they are completed from.
+    """
+    docker_host = params.get("docker_host") or environ.get("DOCKER_HOST") or None
+    given = {"docker_host": docker_host, **{name: params.get(name) for name in _OF_ENGINE}}
+    variables = {
+        "backend": CONTAINER,
+        "name": sandbox["name"],
+        "uid": sandbox["uid"],
+        "agent_heartbeat": (params.get("agent") or {}).get("heartbeat", "15s"),
+        **{option: value for option, value in given.items() if value is not None},
+    }
+    return {
+        "ansible_connection": CONNECTION,
+        "ansible_python_interpreter": PYTHON,
+        **{f"ansible_sandbox_{name}": value for name, value in variables.items()},
+    }
 
 
 def _reads_no_file(way: t.Mapping[str, t.Any], params: t.Mapping[str, t.Any], environ: t.Mapping[str, str]) -> bool:

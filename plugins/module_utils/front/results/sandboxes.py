@@ -12,11 +12,14 @@ from ...lifecycle.acquire.request import Acquired, Verdict
 from ...lifecycle.observed.inventory import Standing
 from ...lifecycle.timestamps import timestamp
 from ...lifecycle.verification.spec import UNVERIFIED, Proven
+from ..options.backend import KUBERNETES
+from .privileges import privileges_result
 
 
 def sandbox_result(acquired: Acquired) -> dict[str, t.Any]:
     """A sandbox as the task returns it. The bind token is not in it."""
     return {
+        "backend": KUBERNETES,
         "name": acquired.name,
         "namespace": acquired.namespace,
         "uid": acquired.uid,
@@ -34,16 +37,8 @@ def sandbox_result(acquired: Acquired) -> dict[str, t.Any]:
 
 def verdict_result(verdict: Verdict) -> dict[str, t.Any]:
     """What was proven, and what was not."""
-    probed = verdict.privileges
-    masks = ("inheritable", "permitted", "effective", "bounding", "ambient")
     return {
-        "privileges": {
-            "none": probed.none,
-            "capabilities": {mask: f"{getattr(probed, mask):016x}" for mask in masks},
-            "no_new_privs": probed.no_new_privs,
-            "uid": probed.uid,
-            "seccomp": probed.seccomp,
-        },
+        "privileges": privileges_result(verdict.privileges),
         "egress": _egress(verdict.boundary),
         "ingress": UNVERIFIED if verdict.boundary.ingress is None else boundary_result(verdict.boundary.ingress),
         "network_probe": verdict.network.as_dict() if verdict.network is not None else None,

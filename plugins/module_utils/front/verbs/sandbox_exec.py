@@ -12,11 +12,13 @@ from ...errors import InputError
 from ...guest.errors import ExecutionDetachedError, GuestStoppedError
 from ...guest.execution.stream import Execution
 from ...guest.sessions.detached import LARGEST_RETAINED_OUTPUT, Executions
-from ..guests import Guest, check_guest, find_guest
+from ..backends.opening import open_backend
+from ..backends.protocol import Guest
+from ..guests import check_guest, find_guest
 from ..options.commands import command_options, shown, timeout_of, words_of
 from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, SANDBOX_EXEC, Params
 from ..options.target import with_target
-from ..verb import Context, Result, Verb, connect, failure
+from ..verb import Context, Result, Verb, failure
 
 #: Seconds for the answer of the agent, beyond the timeout of a command.
 ANSWER_SECONDS = 30.0
@@ -35,8 +37,8 @@ def run(params: Params, context: Context) -> Result:
     argv = [] if attach else words_of(params)
     timeout = timeout_of(params)
     _check(params, attach)
-    with connect(params, context) as client:
-        guest = find_guest(params, client)
+    with open_backend(params, context) as backend:
+        guest = find_guest(params, backend)
         if context.check_mode and not (attach and not attach["cancel"]):
             return {"changed": False, "skipped": True, "msg": f"Not run in check mode; {guest.subject} exists."}
         if attach:

@@ -6,32 +6,19 @@ from __future__ import annotations
 
 import typing as t
 
-from ...deadline import Deadline
 from ...errors import InputError, MissingDependencyError
-from ...lifecycle.observed.inventory import standing_sandboxes
-from ...lifecycle.observed.prerequisites import check_namespace
+from ..backends.opening import open_backend
 from ..options.specs import SANDBOX_INFO, Params
-from ..results.sandboxes import standing_result
-from ..verb import Context, Result, Verb, connect, namespace_of
-
-#: Seconds for the three lists, retries included.
-READ_SECONDS = 60.0
+from ..verb import Context, Result, Verb
 
 
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
     select = _query(params["query"]) if params.get("query") else None
-    with connect(params, context) as client:
-        found = standing_sandboxes(
-            client,
-            namespace_of(params, client),
-            Deadline(READ_SECONDS, client.clock),
-            name=params.get("name"),
-            label_selector=params.get("label_selector"),
-        )
-        if not found:
-            check_namespace(client, namespace_of(params, client))
-    sandboxes = [standing_result(standing) for standing in found]
+    with open_backend(params, context) as backend:
+        sandboxes = backend.list(name=params.get("name"), label_selector=params.get("label_selector"))
+        if not sandboxes:
+            backend.check_exists()
     result: Result = {"changed": False, "sandboxes": sandboxes}
     if select is not None:
         result["queried"] = select(sandboxes)

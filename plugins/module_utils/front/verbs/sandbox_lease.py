@@ -7,20 +7,19 @@ from __future__ import annotations
 import datetime
 import typing as t
 
-from ...cluster.client import Client
 from ...deadline import Deadline
 from ...errors import InputError
 from ...lifecycle.durations import seconds
-from ...lifecycle.lease.lease import Lease, Renewal, ensure_left, find_lease
-from ...lifecycle.names import check_name
+from ...lifecycle.lease.lease import Lease
 from ...lifecycle.timestamps import timestamp
-from ...workspace.lease import find_workspace_lease
+from ..backends.opening import open_backend
+from ..backends.protocol import Backend, Renewed
 from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, SANDBOX_LEASE, Params
 from ..options.target import with_target
-from ..verb import Context, Result, Verb, connect, namespace_of
+from ..verb import Context, Result, Verb
 
-#: Seconds for everything, retries included.
-ALL_SECONDS = 60.0
+if t.TYPE_CHECKING:
+    from ..backends.kubernetes import KubernetesBackend
 
 
 def run(params: Params, context: Context) -> Result:
@@ -29,45 +28,37 @@ def run(params: Params, context: Context) -> Result:
     remaining = seconds("remaining", params["remaining"])
     if remaining <= 0:
         raise InputError("remaining is 0; it is the time that shall be left.", next_step="Give for example 15m.")
-    with connect(params, context) as client:
-        find = _finder(client, params)
-        renewal = ensure_left(
-            client,
-            find,
-            remaining,
-            Deadline(ALL_SECONDS, client.clock),
-            uid=params.get("uid"),
-            dry_run=context.check_mode,
-        )
-        return _result(renewal, client.server_time.now().earliest)
+    with open_backend(params, context) as backend:
+        return _result(_renewed(backend, params, remaining, context))
 
 
-def _finder(client: Client, params: Params) -> t.Callable[[Deadline], Lease]:
-    """What reads the lease that is meant.
-
-    Raises:
-        InputError: it has no name that one can have.
-    """
-    namespace, name, workspace_id = namespace_of(params, client), params.get("name"), params.get("workspace_id")
+def _renewed(backend: Backend[t.Any], params: Params, remaining: float, context: Context) -> Renewed:
+    uid, workspace_id = params.get("uid"), params.get("workspace_id")
     if workspace_id is None:
-        check_name("name", str(name))
-        return lambda limit: find_lease(client, namespace, str(name), limit)
-    epoch = params.get("holder_epoch")
-    return lambda limit: find_workspace_lease(client, namespace, workspace_id, epoch, limit)
+        return backend.renew(str(params["name"]), remaining, uid=uid, dry_run=context.check_mode)
+    from ...workspace.lease import find_workspace_lease
+
+    # Another backend has refused workspace_id.
+    kubernetes, epoch = t.cast("KubernetesBackend", backend), params.get("holder_epoch")
+
+    def find(limit: Deadline) -> Lease:
+        return find_workspace_lease(kubernetes.client, kubernetes.place, workspace_id, epoch, limit)
+
+    return kubernetes.renew_lease(find, remaining, uid=uid, dry_run=context.check_mode)
 
 
-def _result(renewal: Renewal, now: datetime.datetime) -> Result:
-    lease, end = renewal.lease, renewal.lease.expires_at
+def _result(renewed: Renewed) -> Result:
+    end = renewed.expires_at
     result: Result = {
-        "changed": renewal.changed,
-        "name": lease.ref.name,
-        "namespace": lease.ref.namespace,
-        "uid": lease.uid,
+        "changed": renewed.changed,
+        "name": renewed.name,
+        "namespace": renewed.namespace,
+        "uid": renewed.uid,
         "expires_at": timestamp(end) if end else None,
-        "lease_left": int((end - now).total_seconds()) if end else None,
+        "lease_left": None if renewed.left is None else int(renewed.left),
     }
-    if renewal.changed:
-        result["diff"] = {"before": _described(renewal.before), "after": _described(end)}
+    if renewed.changed:
+        result["diff"] = {"before": _described(renewed.before), "after": _described(end)}
     return result
 
 

@@ -11,12 +11,14 @@ from ...errors import InputError
 from ...guest.sessions.services import check_session_name, end_session, find_session, running_session, start_session
 from ...guest.sessions.sessions import Session
 from ...lifecycle.durations import seconds
-from ..guests import Guest, check_guest, find_guest
+from ..backends.opening import open_backend
+from ..backends.protocol import Guest
+from ..guests import check_guest, find_guest
 from ..options.commands import command_options, shown, timeout_of, words_of
 from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, SANDBOX_SESSION, Params
 from ..options.target import with_target
 from ..results.sessions import session_result
-from ..verb import Context, Result, Verb, connect
+from ..verb import Context, Result, Verb
 
 #: Seconds for what the agent answers at once.
 ANSWER_SECONDS = 30.0
@@ -31,8 +33,8 @@ def run(params: Params, context: Context) -> Result:
     check_guest(params)
     check_session_name("session", params["session"])
     act = (_starting if params["state"] == "started" else _stopping)(params, context.check_mode)
-    with connect(params, context) as client:
-        guest = find_guest(params, client)
+    with open_backend(params, context) as backend:
+        guest = find_guest(params, backend)
         return {**act(guest), "sandbox": guest.name, "pod": guest.pod}
 
 

@@ -9,11 +9,12 @@ from ...errors import InputError
 from ...guest.errors import GuestRefusedError
 from ...guest.sessions.services import check_session_name
 from ...guest.sessions.sessions import LARGEST_READ, Sessions
+from ..backends.opening import open_backend
 from ..guests import check_guest, find_guest
 from ..options.specs import GUEST_EXCLUSIVE, GUEST_REQUIRED, SANDBOX_SESSION_INFO, Params
 from ..options.target import with_target
 from ..results.sessions import output_result, session_result
-from ..verb import Context, Result, Verb, connect
+from ..verb import Context, Result, Verb
 
 #: Seconds for what the agent answers at once.
 ANSWER_SECONDS = 30.0
@@ -24,8 +25,8 @@ def run(params: Params, context: Context) -> Result:
     params = with_target(params)
     check_guest(params)
     _check(params)
-    with connect(params, context) as client:
-        guest = find_guest(params, client)
+    with open_backend(params, context) as backend:
+        guest = find_guest(params, backend)
         sessions = Sessions(guest.agent)
         result = _one(sessions, params) if params.get("session") is not None else _all(sessions)
         return {"changed": False, **result, "sandbox": guest.name, "pod": guest.pod}

@@ -13,7 +13,10 @@ from ansible_collections.namzu.sandbox.plugins.connection import sandbox as plug
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import ENVIRONMENT
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS, AGENT
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.host_vars import add_host_vars, host_vars
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.host_vars import (
+    container_host_vars,
+    host_vars,
+)
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.target import target_from
 
 OPTIONS: dict[str, dict[str, t.Any]] = yaml.safe_load(plugin.DOCUMENTATION)["options"]
@@ -92,11 +95,19 @@ def test_the_kubeconfig_of_a_host_is_the_one_that_the_task_used(
     assert host_vars(SANDBOX, params, environ).get("ansible_sandbox_kubeconfig") == path
 
 
-def test_every_sandbox_of_a_result_gets_its_own() -> None:
-    result: dict[str, t.Any] = {"sandboxes": [dict(SANDBOX), {**SANDBOX, "name": "crate"}], "sandbox": dict(SANDBOX)}
-    made = add_host_vars(result, {}, {})
-    assert [one["host_vars"]["ansible_sandbox_name"] for one in made["sandboxes"]] == ["box", "crate"]
-    assert made["sandbox"]["host_vars"]["ansible_sandbox_uid"] == "5f0c"
+def test_a_sandbox_of_an_engine_has_the_engine_and_no_namespace() -> None:
+    made = container_host_vars(
+        {"name": "box", "uid": "5f0c", "namespace": None}, {"tls": None}, {"DOCKER_HOST": "unix:///run/d.sock"}
+    )
+    assert made == {
+        "ansible_connection": "namzu.sandbox.sandbox",
+        "ansible_python_interpreter": "python3",
+        "ansible_sandbox_backend": "container",
+        "ansible_sandbox_name": "box",
+        "ansible_sandbox_uid": "5f0c",
+        "ansible_sandbox_agent_heartbeat": "15s",
+        "ansible_sandbox_docker_host": "unix:///run/d.sock",
+    }
 
 
 def test_the_defaults_make_a_target() -> None:
