@@ -27,40 +27,6 @@ notes:
   - The variables C(K8S_AUTH_*) and C(KUBECONFIG) are those of ansible-playbook; C(environment) of a task does not
     change them.
 options:
-  backend:
-    description:
-      - V(kubernetes) for a sandbox of a cluster, V(container) for one of a container engine.
-    type: str
-    choices: [kubernetes, container]
-    default: kubernetes
-    vars: [{name: ansible_sandbox_backend}]
-    env: [{name: NAMZU_SANDBOX_BACKEND}]
-    ini: [{section: namzu_sandbox_connection, key: backend}]
-  docker_host:
-    description:
-      - With V(container), the engine; V(unix:///var/run/docker.sock) when not given. O(ca_cert), O(client_cert),
-        O(client_key) and O(validate_certs) are then about the engine's certificate.
-    type: str
-    vars: [{name: ansible_sandbox_docker_host}]
-    env: [{name: DOCKER_HOST}]
-  tls:
-    description:
-      - With V(container), whether the connection to an engine over TCP is encrypted.
-    type: bool
-    vars: [{name: ansible_sandbox_tls}]
-    env: [{name: DOCKER_TLS}]
-  tls_hostname:
-    description:
-      - With V(container), the name in the engine's certificate; that of O(docker_host) when not given.
-    type: str
-    vars: [{name: ansible_sandbox_tls_hostname}]
-    env: [{name: DOCKER_TLS_HOSTNAME}]
-  api_version:
-    description:
-      - With V(container), the version of the engine's API; the newest that the engine has when not given.
-    type: str
-    vars: [{name: ansible_sandbox_api_version}]
-    env: [{name: DOCKER_API_VERSION}]
   name:
     description:
       - Name of the claim that holds the sandbox, of the Sandbox that was made from a template, or of a workspace's
@@ -281,6 +247,8 @@ options:
       - name: ansible_sandbox_request_timeout
     env:
       - name: NAMZU_SANDBOX_REQUEST_TIMEOUT
+extends_documentation_fragment:
+  - namzu.sandbox.connection_backend
 """
 
 EXAMPLES = r"""

@@ -228,17 +228,6 @@ EXAMPLES = r"""
     state: absent
     label_selector: job=4711
     wait: true
-
-- name: Acquire by name from outside of the cluster network's DNS, once
-  namzu.sandbox.sandbox:
-    namespace: agents
-    warm_pool: python
-    name: build-4711
-    ttl: 15m
-    labels:
-      job: "4711"
-    agent:
-      address: pod_ip
 """
 
 RETURN = r"""
