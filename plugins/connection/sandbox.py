@@ -67,13 +67,9 @@ options:
       - C(meta=reset_connection) and M(ansible.builtin.wait_for_connection) start anew, with whatever pod is there then.
     type: bool
     default: false
-    vars:
-      - name: ansible_sandbox_follow
-    env:
-      - name: NAMZU_SANDBOX_FOLLOW
-    ini:
-      - section: namzu_sandbox_connection
-        key: follow
+    vars: [{name: ansible_sandbox_follow}]
+    env: [{name: NAMZU_SANDBOX_FOLLOW}]
+    ini: [{section: namzu_sandbox_connection, key: follow}]
   agent_port:
     description:
       - The agent's port in the pod.

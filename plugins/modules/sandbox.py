@@ -208,7 +208,6 @@ EXAMPLES = r"""
   namzu.sandbox.sandbox:
     backend: container
     image: docker.io/library/python:3.13-slim
-    cpus: 2
     memory: 1g
     pids: 256
   register: acquired
@@ -224,7 +223,6 @@ EXAMPLES = r"""
 
 - name: Release everything of that job, and wait until it is gone
   namzu.sandbox.sandbox:
-    namespace: agents
     state: absent
     label_selector: job=4711
     wait: true

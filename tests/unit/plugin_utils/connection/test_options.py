@@ -10,16 +10,20 @@ import pytest
 import yaml
 
 from ansible_collections.namzu.sandbox.plugins.connection import sandbox as plugin
+from ansible_collections.namzu.sandbox.plugins.doc_fragments import connection_backend
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.auth.access import ENVIRONMENT
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS, AGENT
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS, AGENT, BACKEND
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.host_vars import (
     container_host_vars,
     host_vars,
 )
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.target import target_from
 
-OPTIONS: dict[str, dict[str, t.Any]] = yaml.safe_load(plugin.DOCUMENTATION)["options"]
+OPTIONS: dict[str, dict[str, t.Any]] = {
+    **yaml.safe_load(plugin.DOCUMENTATION)["options"],
+    **yaml.safe_load(connection_backend.ModuleDocFragment.DOCUMENTATION)["options"],
+}
 SANDBOX = {"name": "box", "namespace": "agents", "uid": "5f0c"}
 SECRET = "very-secret-token-5f1d"
 
@@ -66,6 +70,12 @@ def test_host_vars_are_options_of_the_connection() -> None:
     assert made.pop("ansible_python_interpreter") == "python3"
     assert set(made) <= known
     assert (made["ansible_sandbox_agent_port"], made["ansible_sandbox_agent_address"]) == (2048, "pod_ip")
+
+
+@pytest.mark.parametrize("name", BACKEND)
+def test_every_backend_option_of_the_verbs_is_one_of_the_connection(name: str) -> None:
+    assert OPTIONS[name]["type"] == BACKEND[name]["type"]
+    assert OPTIONS[name].get("choices") == BACKEND[name].get("choices")
 
 
 def test_host_vars_carry_paths_and_names_and_no_secret() -> None:
