@@ -326,7 +326,7 @@ class Connection(ConnectionBase):
     def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
         """Run a command line in the pod; ``in_data`` is its whole standard input."""
         super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
-        self._refuse_become()
+        self._raise_if_become()
         display.vvv(f"EXEC {cmd}", host=self._host)
         argv = [self._play_context.executable or "/bin/sh", "-c", cmd]
         folder = str(self.get_option("bytecode_folder") or "")
@@ -338,7 +338,7 @@ class Connection(ConnectionBase):
     def put_file(self, in_path: str, out_path: str) -> None:
         """Copy a file into the pod."""
         super().put_file(in_path, out_path)
-        self._refuse_become()
+        self._raise_if_become()
         display.vvv(f"PUT {in_path} TO {out_path}", host=self._host)
         if not os.path.isfile(in_path):
             raise AnsibleFileNotFound(file_name=in_path)
@@ -351,7 +351,7 @@ class Connection(ConnectionBase):
     def fetch_file(self, in_path: str, out_path: str) -> None:
         """Copy a file out of the pod."""
         super().fetch_file(in_path, out_path)
-        self._refuse_become()
+        self._raise_if_become()
         display.vvv(f"FETCH {in_path} TO {out_path}", host=self._host)
         from ansible_collections.namzu.sandbox.plugins.plugin_utils.connection.files import fetch
 
@@ -382,7 +382,7 @@ class Connection(ConnectionBase):
         folder = pathlib.Path(constants.DEFAULT_LOCAL_TMP, "namzu_sandbox_locations")
         return Memory(folder, target_from(self.get_option).key)
 
-    def _refuse_become(self) -> None:
+    def _raise_if_become(self) -> None:
         if self.become is not None:
             raise AnsibleError(
                 "become is not possible in a sandbox: its processes have no privileges and cannot gain any, and tasks "

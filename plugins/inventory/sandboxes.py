@@ -44,10 +44,10 @@ options:
   kinds:
     description:
       - V(claim) for those out of a warm pool, V(direct) for those made from a template, V(workspace) for workspaces,
-        V(foreign) for Sandboxes that this collection did not make; the agent need not be in those.
+        V(unmanaged) for Sandboxes that this collection did not make; the agent need not be in those.
     type: list
     elements: str
-    choices: [claim, direct, workspace, foreign]
+    choices: [claim, direct, workspace, unmanaged]
     default: [claim, direct, workspace]
   phases:
     description:
@@ -102,12 +102,12 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Dead
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError, SandboxError
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.host_vars import host_vars
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.sandboxes import standing_result
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.sandboxes import info_result
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, connect, namespace_of
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.names import check_name
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import (
-    Standing,
-    standing_sandboxes,
+    SandboxInfo,
+    list_sandboxes,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.prerequisites import check_namespace
 from ansible_collections.namzu.sandbox.plugins.module_utils.text import clean_value
@@ -153,27 +153,27 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         try:
             with connect(params, Context(check_mode=True, environ=os.environ)) as client:
                 namespaces = self.get_option("namespaces") or [namespace_of(params, client)]
-                found = [one for namespace in namespaces for one in self._standing(client, namespace)]
+                found = [one for namespace in namespaces for one in self._info(client, namespace)]
             return _named([self._host(one, params) for one in found])
         except SandboxError as error:
             raise AnsibleParserError(str(error)) from None
 
-    def _standing(self, client: t.Any, namespace: str) -> list[Standing]:
+    def _info(self, client: t.Any, namespace: str) -> list[SandboxInfo]:
         check_name("namespaces", namespace)
         selector = self.get_option("label_selector") or None
-        found = standing_sandboxes(client, namespace, Deadline(LIST_SECONDS, client.clock), label_selector=selector)
+        found = list_sandboxes(client, namespace, Deadline(LIST_SECONDS, client.clock), label_selector=selector)
         if not found:
             check_namespace(client, namespace)
         kinds, phases = self.get_option("kinds"), self.get_option("phases")
         return [one for one in found if _kind(one) in kinds and one.phase in phases]
 
-    def _host(self, standing: Standing, params: dict[str, t.Any]) -> Host:
-        known = {key: value for key, value in standing_result(standing).items() if key not in _PASSING}
+    def _host(self, info: SandboxInfo, params: dict[str, t.Any]) -> Host:
+        known = {key: value for key, value in info_result(info).items() if key not in _PASSING}
         qualified = self.get_option("hostname") == "qualified"
         host: Host = {
-            "host": f"{standing.name}.{standing.namespace}" if qualified else standing.name,
+            "host": f"{info.name}.{info.namespace}" if qualified else info.name,
             "variables": {
-                **{f"sandbox_{key}": value for key, value in {**known, "kind": _kind(standing)}.items()},
+                **{f"sandbox_{key}": value for key, value in {**known, "kind": _kind(info)}.items()},
                 **host_vars(known, params, os.environ),
             },
         }
@@ -189,8 +189,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, name, strict=strict)
 
 
-def _kind(standing: Standing) -> str:
-    return "workspace" if standing.workspace_id is not None else standing.kind
+def _kind(info: SandboxInfo) -> str:
+    return "workspace" if info.workspace_id is not None else info.kind
 
 
 def _named(hosts: list[Host]) -> list[Host]:

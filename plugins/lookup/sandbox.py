@@ -84,10 +84,10 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Dead
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import GoneError, SandboxError
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.host_vars import host_vars
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.sandboxes import standing_result
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.sandboxes import info_result
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, connect, namespace_of
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.names import check_name
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import standing_sandboxes
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import list_sandboxes
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.prerequisites import check_namespace
 from ansible_collections.namzu.sandbox.plugins.module_utils.text import clean_value
 
@@ -121,10 +121,10 @@ class LookupModule(LookupBase):
             namespace = params["namespace"] = namespace_of(params, client)
             check_name("namespace", namespace)
             selector = self.get_option("label_selector") or None
-            found = standing_sandboxes(client, namespace, Deadline(READ_SECONDS, client.clock), label_selector=selector)
+            found = list_sandboxes(client, namespace, Deadline(READ_SECONDS, client.clock), label_selector=selector)
             if not found:
                 check_namespace(client, namespace)
-        return {sandbox.name: _result(standing_result(sandbox), params) for sandbox in found}
+        return {sandbox.name: _result(info_result(sandbox), params) for sandbox in found}
 
 
 def _result(sandbox: dict[str, t.Any], params: dict[str, t.Any]) -> dict[str, t.Any]:

@@ -69,8 +69,8 @@ sandboxes:
       type: str
     kind:
       description: >-
-        V(claim), V(direct) for one that was acquired from a template, or V(foreign) for a Sandbox that was not acquired
-        at all, such as a workspace.
+        V(claim), V(direct) for one that was acquired from a template or an image, or V(unmanaged) for a Sandbox that
+        was not acquired at all, such as a workspace.
       type: str
     uid:
       description: The object's uid.

@@ -15,7 +15,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.st
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.batch import acquire_many
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.agent_address import locate
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.capacity import read_capacity
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import standing_sandboxes
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import list_sandboxes
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.many import names_matching
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.release import release
 
@@ -95,9 +95,7 @@ def _releasing(*, wait: bool) -> t.Callable[[FakeCluster, Client, float], object
 
 
 def _listing(**query: str) -> t.Callable[[FakeCluster, Client, float], object]:
-    return lambda _cluster, client, seconds: standing_sandboxes(
-        client, NAMESPACE, Deadline(seconds, client.clock), **query
-    )
+    return lambda _cluster, client, seconds: list_sandboxes(client, NAMESPACE, Deadline(seconds, client.clock), **query)
 
 
 def _by_selector(cluster: FakeCluster, client: Client, seconds: float) -> object:

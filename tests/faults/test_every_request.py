@@ -102,7 +102,7 @@ def run(
 
     def go(operation: Operation, request: Request, fault: Fault, times: float, seconds: float) -> SandboxError | None:
         operation.prepare(cluster, client)
-        before = standing(cluster)
+        before = existing(cluster)
         cluster.plan.add(fault, request, times=times)
         began, really = clock.monotonic(), time.monotonic()
         error: SandboxError | None = None
@@ -114,13 +114,13 @@ def run(
         assert clock.monotonic() - began < seconds + CLEANUP_SECONDS + 2.0
         assert request in cluster.plan.received(), "the operation does not make this request"
         if error is not None and operation.makes:
-            assert standing(cluster) == before
+            assert existing(cluster) == before
         return error
 
     return go
 
 
-def standing(cluster: FakeCluster) -> tuple[list[str], list[str]]:
+def existing(cluster: FakeCluster) -> tuple[list[str], list[str]]:
     return cluster.claims(), [name for name in cluster.store.names("sandboxes") if not name.startswith("python-")]
 
 

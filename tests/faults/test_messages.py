@@ -18,7 +18,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.ac
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.agent_address import locate
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.capacity import read_capacity
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.diagnosis import not_ready
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.status import refuse_decided
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.status import raise_if_decided
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.release import release
 
 from ..unit.expected import assert_expected
@@ -131,8 +131,8 @@ def _cases(cluster: FakeCluster, client: Client) -> t.Iterator[tuple[str, t.Call
         yield title, functools.partial(resolve_access, {"kubeconfig": config}, {}, seconds=0.2)
     for reason, message in CONTROLLER.items():
         body = _claim(reason, message)
-        yield f"claim: the controller reports {reason}", functools.partial(refuse_decided, body, REF)
-    yield "claim: Ready without a sandbox", lambda: refuse_decided(_claim("DependenciesReady", "ok", "True"), REF)
+        yield f"claim: the controller reports {reason}", functools.partial(raise_if_decided, body, REF)
+    yield "claim: Ready without a sandbox", lambda: raise_if_decided(_claim("DependenciesReady", "ok", "True"), REF)
     quota = 'pods "build-7" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=4, limited: pods=4'
     yield "claim: a quota is used up", lambda: _raise(client, _claim("ReconcilerError", quota))
     for title, pod in PODS.items():

@@ -86,8 +86,8 @@ def test_another_claim_of_that_name_is_refused_and_left_alone(play, pool, kube):
         assert refused["acquire"]["failed"]
         assert refused["acquire"]["reason"] == "conflict"
         assert "owner" in refused["acquire"]["msg"]
-        standing = kube.get(f"{CLAIMS.format(pool.namespace)}/{name}")
-        assert standing["metadata"]["labels"] == {"owner": "first"}
+        existing = kube.get(f"{CLAIMS.format(pool.namespace)}/{name}")
+        assert existing["metadata"]["labels"] == {"owner": "first"}
     finally:
         play([release(pool, name)])
 
@@ -105,7 +105,7 @@ def test_check_mode_says_what_would_happen_and_makes_nothing(play, pool, kube):
 
 
 def test_check_mode_of_what_stands_is_no_change(play, pool):
-    name = "standing"
+    name = "existing"
     play([acquire(pool, name=name)])
     try:
         assert not play([acquire(pool, name=name)], check=True)["acquire"]["changed"]

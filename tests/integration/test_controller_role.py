@@ -81,7 +81,7 @@ def refused(name: str, **variables: t.Any) -> dict[str, t.Any]:
     return {"block": [role(f"try {name}", **variables)], "rescue": [said]}
 
 
-def standing(kube: Kube) -> list[str]:
+def existing(kube: Kube) -> list[str]:
     """Kind and name of all that carries the role's label and is not on its way out."""
     return sorted(
         f"{path.rsplit('/', 1)[-1]}/{item['metadata']['name']}"
@@ -121,7 +121,7 @@ def test_what_is_not_a_pinned_release_changes_nothing(bare, release, served) -> 
     }
     for name, expected in words.items():
         assert expected in str(played[name]["msg"]), name
-    assert standing(kube) == []
+    assert existing(kube) == []
 
 
 def test_a_release_is_installed_as_it_is_told_to(bare, release, served) -> None:
@@ -138,7 +138,7 @@ def test_a_release_is_installed_as_it_is_told_to(bare, release, served) -> None:
         "controller_allowed_label_domains": ["sandbox.users.io", "example.com"],
     }
     assert changes(play([role("first", **options)])) == [True, True]
-    assert standing(kube) == [
+    assert existing(kube) == [
         "clusterrolebindings/agent-sandbox-controller",
         "clusterrolebindings/agent-sandbox-controller-extensions",
         "clusterroles/agent-sandbox-controller",
@@ -182,7 +182,7 @@ def test_a_removal_keeps_the_kinds_and_deletes_them_only_when_nothing_is_in_use(
         "spec": {"warmPoolRef": {"name": "python"}},
     }
     kube.request("POST", CLAIMS, claim)
-    before = standing(kube)
+    before = existing(kube)
     absent = {"controller_state": "absent"}
     everything = {**absent, "controller_remove_crds": True}
     played = play(
@@ -194,14 +194,14 @@ def test_a_removal_keeps_the_kinds_and_deletes_them_only_when_nothing_is_in_use(
     assert "have 1 object, which would be deleted with them: SandboxClaim default/held" in str(played["in use"]["msg"])
     assert played["Show the objects that are deleted with the kinds"]["msg"] == ["SandboxClaim default/held"]
     assert changes(played)[-2:] == [True, True]
-    assert standing(kube) == before
+    assert existing(kube) == before
 
     played = play([role("removed", **absent)])
     kinds = [name for name in before if name.startswith("customresourcedefinitions/")]
-    assert standing(kube) == kinds
+    assert existing(kube) == kinds
     assert kube.get(f"{CLAIMS}/held") is not None
 
     played = play([role("kinds", **everything, controller_force=True)])
     assert changes(played)[-1]
-    assert standing(kube) == []
+    assert existing(kube) == []
     assert kube.get(CLAIMS) is None

@@ -108,7 +108,7 @@ def make(kube, ref: ObjectRef, seconds: float, policy: str) -> Body:
 
 
 @dataclasses.dataclass
-class Standing:
+class SandboxInfo:
     """A claim or Sandbox, and what the controller has made of it: the Sandbox, or its pod."""
 
     lease: Lease
@@ -117,7 +117,7 @@ class Standing:
     made_uid: str
 
 
-def standing(kube, ref: ObjectRef) -> Standing:
+def existing(kube, ref: ObjectRef) -> SandboxInfo:
     """Wait until the controller has made something of it."""
     if ref.kind is CLAIM:
         body = kube.until(ref.path, lambda body: body if ((body or {}).get("status") or {}).get("sandbox") else None)
@@ -128,14 +128,14 @@ def standing(kube, ref: ObjectRef) -> Standing:
         end = body["spec"]["shutdownTime"]
     until = datetime.datetime.fromisoformat(end)
     sandbox = made.name if ref.kind is CLAIM else None
-    return Standing(Lease(ref, body["metadata"]["uid"], 3600.0, until, sandbox), until, made, uid_of(kube, made))
+    return SandboxInfo(Lease(ref, body["metadata"]["uid"], 3600.0, until, sandbox), until, made, uid_of(kube, made))
 
 
 def uid_of(kube, ref: ObjectRef) -> str:
     return str(kube.until(ref.path, lambda body: (body or {}).get("metadata", {}).get("uid")))
 
 
-def renewed_at(client: Client, one: Standing, offset: float) -> str:
+def renewed_at(client: Client, one: SandboxInfo, offset: float) -> str:
     """Renew at that many seconds from the end; ``renewed``, or why it was lost."""
     moment = one.end + datetime.timedelta(seconds=offset)
     threading.Event().wait(max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds()))
@@ -157,7 +157,7 @@ def test_around_its_end_a_lease_is_renewed_or_lost_and_never_a_new_sandbox(kube,
     refs = {kind.ref(sterile, f"{name}-{n}"): policy for kind, name, policy in FAMILIES for n in range(len(OFFSETS))}
     for ref, policy in refs.items():
         make(kube, ref, RACED, policy)
-    raced = [standing(kube, ref) for ref in refs]
+    raced = [existing(kube, ref) for ref in refs]
     offsets = OFFSETS * len(FAMILIES)
     with concurrent.futures.ThreadPoolExecutor(len(raced)) as threads:
         said = list(threads.map(renewed_at, [client] * len(raced), raced, offsets))
@@ -178,7 +178,7 @@ def test_around_its_end_a_lease_is_renewed_or_lost_and_never_a_new_sandbox(kube,
 
 def test_claim_that_was_extended_after_its_end_is_a_new_empty_sandbox_and_refused(kube, client, sterile) -> None:
     make(kube, CLAIM.ref(sterile, "extended"), 6, "Retain")
-    before = standing(kube, CLAIM.ref(sterile, "extended"))
+    before = existing(kube, CLAIM.ref(sterile, "extended"))
     kube.until(
         before.lease.ref.path,
         lambda body: any(one.get("reason") == "ClaimExpired" for one in body["status"].get("conditions") or []),
@@ -195,7 +195,7 @@ def test_claim_that_was_deleted_and_made_again_is_refused_also_when_it_happens_i
     kube, client, sterile
 ) -> None:
     make(kube, CLAIM.ref(sterile, "again"), 600, "Delete")
-    before = standing(kube, CLAIM.ref(sterile, "again"))
+    before = existing(kube, CLAIM.ref(sterile, "again"))
     stale = client.get(before.lease.ref)["metadata"]["resourceVersion"]
     kube.delete(before.lease.ref.path)
     kube.until_gone(before.lease.ref.path)

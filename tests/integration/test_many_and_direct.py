@@ -49,8 +49,8 @@ def test_when_one_of_several_cannot_be_had_all_are_given_back(play, pool, kube):
         assert failed["failed"]
         assert failed["reason"] == "conflict"
         assert "batch-1" in [one["name"] for one in failed["failures"] if one["reason"] == "conflict"]
-        standing = [body["metadata"]["name"] for body in kube.items(CLAIMS.format(pool.namespace))]
-        assert standing == ["batch-1"], "what was made is given back, and the claim of the other one stays"
+        existing = [body["metadata"]["name"] for body in kube.items(CLAIMS.format(pool.namespace))]
+        assert existing == ["batch-1"], "what was made is given back, and the claim of the other one stays"
     finally:
         play([release])
 
@@ -65,8 +65,8 @@ def test_what_could_be_had_is_kept_when_the_task_says_so(play, pool, kube):
         assert played["ours"]["failed"]
         assert [one["name"] for one in played["ours"]["sandboxes"]] == ["kept-0"]
         assert [one["name"] for one in played["ours"]["failures"]] == ["kept-1"]
-        standing = {body["metadata"]["name"] for body in kube.items(CLAIMS.format(pool.namespace))}
-        assert standing == {"kept-0", "kept-1"}
+        existing = {body["metadata"]["name"] for body in kube.items(CLAIMS.format(pool.namespace))}
+        assert existing == {"kept-0", "kept-1"}
     finally:
         play([release])
 

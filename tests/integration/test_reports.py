@@ -168,7 +168,7 @@ def test_574_label_that_the_template_has_with_another_value_fails_at_once(play, 
     assert kube.get(f"{GROUP.format(pool.namespace)}/sandboxclaims/conflict") is None
 
 
-def test_inventory_tells_foreign_and_rejected_ones_from_those_that_were_acquired(play, kube, pool):
+def test_inventory_tells_unmanaged_and_rejected_ones_from_those_that_were_acquired(play, kube, pool):
     root, claims = SANDBOXES.format(pool.namespace), f"{GROUP.format(pool.namespace)}/sandboxclaims"
     pod = {"spec": {"containers": [{"name": "agent", "image": "localhost/none:1", "imagePullPolicy": "Never"}]}}
     made = {"apiVersion": "agents.x-k8s.io/v1beta1", "kind": "Sandbox", "metadata": {"name": "by-hand"}}
@@ -179,7 +179,7 @@ def test_inventory_tells_foreign_and_rejected_ones_from_those_that_were_acquired
         kube.until(f"{claims}/lost", lambda body: "WarmPoolNotFound" in str((body or {}).get("status")))
         info = {"name": "info", "namzu.sandbox.sandbox_info": {"namespace": pool.namespace}}
         found = {one["name"]: one for one in play([info])["info"]["sandboxes"]}
-        assert found["by-hand"]["kind"] == "foreign"
+        assert found["by-hand"]["kind"] == "unmanaged"
         assert (found["lost"]["kind"], found["lost"]["phase"]) == ("claim", "rejected")
         assert (found["lost"]["reason"], "nowhere" in found["lost"]["message"]) == ("WarmPoolNotFound", True)
     finally:

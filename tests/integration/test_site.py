@@ -73,7 +73,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, t.Any]:
     }
 
 
-def standing(kube: Kube) -> set[str]:
+def existing(kube: Kube) -> set[str]:
     """Kind, namespace and name of everything that is not on its way out."""
     return {
         f"{path.rsplit('/', 1)[-1]}/{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
@@ -90,7 +90,7 @@ def changed_roles(played: t.Any) -> set[str]:
 
 def test_what_is_missing_is_said_before_anything_is_touched(bare) -> None:
     kube, play = bare
-    before = standing(kube)
+    before = existing(kube)
     lacking = play.playbook("namzu.sandbox.site", may_fail=True)
     assert "Set template_image, the image of the sandboxes" in str(lacking.failures)
     assert "controller_checksum of the release that you reviewed" in str(lacking.failures)
@@ -100,16 +100,16 @@ def test_what_is_missing_is_said_before_anything_is_touched(bare) -> None:
     open_to_what = {**elsewhere, "boundary_egress": "nonsense"}
     wrong = play.playbook("namzu.sandbox.site", variables=open_to_what, may_fail=True)
     assert "got 'nonsense'" in str(wrong.failures)
-    assert standing(kube) == before
+    assert existing(kube) == before
 
 
 def test_a_site_is_foreseen_made_once_edited_where_it_was_edited_and_removed_without_a_trace(bare, site) -> None:
     kube, play = bare
-    before = standing(kube)
+    before = existing(kube)
 
     foreseen = play.playbook("namzu.sandbox.site", variables=site, check=True)
     assert changed_roles(foreseen) == set(PARTS)
-    assert standing(kube) == before
+    assert existing(kube) == before
 
     assert changed_roles(play.playbook("namzu.sandbox.site", variables=site)) == set(PARTS)
     again = play.playbook("namzu.sandbox.site", variables=site)
@@ -141,5 +141,5 @@ def test_a_site_is_foreseen_made_once_edited_where_it_was_edited_and_removed_wit
 
     removed = play.playbook("namzu.sandbox.site", variables={**site, "site_state": "absent"})
     assert changed_roles(removed) == set(PARTS) - {"namespace"}
-    assert standing(kube) - before == KEPT
-    assert before - standing(kube) == set()
+    assert existing(kube) - before == KEPT
+    assert before - existing(kube) == set()

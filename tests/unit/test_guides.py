@@ -76,14 +76,14 @@ def test_tasks_of_a_guide_use_options_that_the_verbs_have(name: str) -> None:
             for action, given in task.items():
                 if action.startswith("namzu.sandbox."):
                     verb = importlib.import_module(f"{VERBS}.{action.rpartition('.')[2]}").VERB
-                    refuse_unknown(given, verb.options)
+                    raise_if_unknown(given, verb.options)
 
 
-def refuse_unknown(given: dict[str, t.Any], options: dict[str, dict[str, t.Any]]) -> None:
+def raise_if_unknown(given: dict[str, t.Any], options: dict[str, dict[str, t.Any]]) -> None:
     assert set(given) - set(options) == set()
     for option, value in given.items():
         if isinstance(value, dict) and "options" in options[option]:
-            refuse_unknown(value, options[option]["options"])
+            raise_if_unknown(value, options[option]["options"])
 
 
 @pytest.mark.parametrize("name", GUIDES)

@@ -37,7 +37,7 @@ class SharedWatch:
         self._latest: dict[str, Body] = {}
         self._gone: set[str] = set()
         self._cut: t.Callable[[], None] | None = None
-        self._standing = False
+        self._listed = False
         self._ended = False
         self._failure: SandboxError | None = None
         self._thread = threading.Thread(target=self._run, name="namzu-watch", daemon=True)
@@ -46,7 +46,7 @@ class SharedWatch:
         self._thread.start()
         try:
             with self._changed:
-                self._changed.wait_for(lambda: self._standing or self._ended, self._deadline.remaining())
+                self._changed.wait_for(lambda: self._listed or self._ended, self._deadline.remaining())
         except BaseException:
             self._leave()
             raise
@@ -151,13 +151,13 @@ class SharedWatch:
             events.close()
 
     def _take_list(self, items: list[t.Any], before: set[str]) -> None:
-        standing = {_uid(body): body for body in items if _is_object(body)}
+        listed = {_uid(body): body for body in items if _is_object(body)}
         with self._changed:
-            self._latest.update(standing)
+            self._latest.update(listed)
             # Only what was known before the list was asked for: what is newer may be missing in it and stand there.
-            self._gone |= before - standing.keys()
+            self._gone |= before - listed.keys()
             self._failure = None
-            self._standing = True
+            self._listed = True
             self._changed.notify_all()
 
     def _take(self, event: dict[str, t.Any]) -> None:

@@ -77,7 +77,7 @@ def _workspace(
     from ..workspace.errors import not_found
     from ..workspace.fencing import SUSPENDED, mode_of
     from ..workspace.flush import running_guest, suspended
-    from ..workspace.manifest import refuse_stranger
+    from ..workspace.manifest import raise_if_unmanaged
 
     try:
         body = read(client, ref, deadline)
@@ -86,7 +86,7 @@ def _workspace(
     except GoneError:
         raise not_found(ref, workspace_id) from None
     check_uid(ref, body["metadata"]["uid"], uid)
-    refuse_stranger(body, ref, workspace_id)
+    raise_if_unmanaged(body, ref, workspace_id)
     if mode_of(body) == SUSPENDED:
         raise suspended(ref)
     guest = running_guest(client, ref, port, mode, deadline)

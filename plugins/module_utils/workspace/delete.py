@@ -15,7 +15,7 @@ from ..errors import ApiUnreachableError, ConflictError, GoneError, InputError, 
 from ..lifecycle.release.release import ReleaseTimeoutError
 from .disks import claim_names
 from .fencing import Fence
-from .manifest import refuse_stranger
+from .manifest import raise_if_unmanaged
 from .names import workspace_ref
 from .request import checked_timeout
 
@@ -84,7 +84,7 @@ def delete_workspace(client: Client, request: DeleteRequest, *, uid: str | None 
             if body is not None:
                 break  # deleted by an attempt before
             raise fence.replaced("another one has its name")
-        refuse_stranger(latest, request.ref, request.workspace_id)
+        raise_if_unmanaged(latest, request.ref, request.workspace_id)
         body = latest
         if not body["metadata"].get("deletionTimestamp"):
             fence.refuse(body)

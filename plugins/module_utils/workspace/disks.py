@@ -117,7 +117,7 @@ def record(disks: t.Iterable[Disk]) -> dict[str, str]:
     return {DISKS_ANNOTATION: json.dumps(found, sort_keys=True)} if complete else {}
 
 
-def refuse_lost(ref: ObjectRef, disks: t.Iterable[Disk]) -> None:
+def raise_if_lost(ref: ObjectRef, disks: t.Iterable[Disk]) -> None:
     """Raise when a start would run on an empty disk instead of the one that the workspace had, or on a dead one.
 
     Raises:
@@ -141,7 +141,7 @@ def refuse_lost(ref: ObjectRef, disks: t.Iterable[Disk]) -> None:
         )
 
 
-def refuse_vanishing(ref: ObjectRef, disks: t.Iterable[Disk]) -> None:
+def raise_if_vanishing(ref: ObjectRef, disks: t.Iterable[Disk]) -> None:
     """Raise when the running pod is all that keeps a disk.
 
     Raises:
@@ -157,7 +157,7 @@ def refuse_vanishing(ref: ObjectRef, disks: t.Iterable[Disk]) -> None:
             )
 
 
-def refuse_unbound(ref: ObjectRef, disks: t.Iterable[Disk], error: AcquireError) -> None:
+def raise_if_unbound(ref: ObjectRef, disks: t.Iterable[Disk], error: AcquireError) -> None:
     """Raise when it is a disk for which the pod waits; ``error`` has the scheduler's own words.
 
     Raises:
@@ -179,7 +179,7 @@ def refuse_unbound(ref: ObjectRef, disks: t.Iterable[Disk], error: AcquireError)
         )
 
 
-def refuse_diskless(template: Template, object_name: str) -> None:
+def raise_if_diskless(template: Template, object_name: str) -> None:
     """Raise when a template cannot carry a workspace: it has no disk, or no container mounts it.
 
     Raises:

@@ -75,7 +75,7 @@ def stored_epoch(body: Body) -> int | None:
     return int(text)
 
 
-def refuse_overtaken(ref: ObjectRef, body: Body, epoch: int | None) -> None:
+def raise_if_overtaken(ref: ObjectRef, body: Body, epoch: int | None) -> None:
     """Raise when whoever holds this epoch, or none, may not change the workspace.
 
     Raises:
@@ -148,7 +148,7 @@ class Fence:
 
     def refuse(self, body: Body) -> None:
         """Raise when this caller may not change the Sandbox as it was read."""
-        refuse_overtaken(self.ref, body, self.epoch)
+        raise_if_overtaken(self.ref, body, self.epoch)
         if body["metadata"].get("deletionTimestamp"):
             raise self.replaced("it is being deleted")
         version = body["metadata"].get("resourceVersion")
@@ -184,17 +184,17 @@ class Fence:
             try:
                 return self.client.json_patch(self.ref, operations, deadline, dry_run=dry_run), True
             except (ConflictError, InvalidError) as error:
-                latest = self._standing(deadline)
+                latest = self._existing(deadline)
                 if _version(latest) == _version(body) or not backoff.wait(deadline):
                     raise error from None  # it was refused for what it is, not for a condition
             except (ApiUnreachableError, UnavailableError) as error:
                 wait_or_raise(deadline, error, backoff)
-                latest, unanswered = self._standing(deadline), True
+                latest, unanswered = self._existing(deadline), True
             except GoneError as error:
                 raise self.replaced("it was deleted") from error
             body = latest
 
-    def _standing(self, deadline: Deadline) -> Body:
+    def _existing(self, deadline: Deadline) -> Body:
         body = self.read(deadline)
         if body is None:
             raise self.replaced("it was deleted")

@@ -25,7 +25,7 @@ from .fencing import SUSPENDED, Fence, mode_of
 from .flush import flush, quiesce, running_guest, suspended
 from .identity import GuestRestart, Identity, identity_of, restart_between
 from .lease import workspace_lease_of
-from .manifest import refuse_stranger
+from .manifest import raise_if_unmanaged
 from .open import open_workspace
 from .request import OnFlushFailure, Opened, Suspended, SuspendRequest, WorkspaceRequest
 from .suspend import suspend_workspace
@@ -196,7 +196,7 @@ class Workspace:
         body = self._fence().read(deadline)
         if body is None:
             raise WorkspaceReplacedError(f"{self.ref} is not there any more.", object=str(self.ref))
-        refuse_stranger(body, self.ref, self._request.workspace_id)
+        raise_if_unmanaged(body, self.ref, self._request.workspace_id)
         if mode_of(body) == SUSPENDED:
             self._agent = None
             raise suspended(self.ref)

@@ -22,9 +22,9 @@ from ..lifecycle.lease.lease import Lease, read_held
 from ..lifecycle.observed.agent_address import DEFAULT_AGENT_PORT, AddressMode
 from ..lifecycle.observed.status import EXPIRED_REASONS
 from .errors import WorkspaceNotFoundError, WorkspacePreconditionError, WorkspaceReplacedError, not_found
-from .fencing import SUSPENDED, check_epoch, mode_of, refuse_overtaken, stored_epoch
+from .fencing import SUSPENDED, check_epoch, mode_of, raise_if_overtaken, stored_epoch
 from .flush import suspended
-from .manifest import is_settled, refuse_stranger
+from .manifest import is_settled, raise_if_unmanaged
 from .names import HOLDER_EPOCH_ANNOTATION, workspace_ref
 from .request import Opened, SuspendRequest, WorkspaceRequest
 from .suspend import suspend_workspace
@@ -63,17 +63,17 @@ class WorkspaceLease(Lease):
         """Whether the controller has stopped its pod, and nobody has started it since."""
         return condition(body, "Ready").get("reason") in EXPIRED_REASONS and is_settled(body, "Ready")
 
-    def refuse_another(self, body: Body) -> None:
+    def raise_if_another(self, body: Body) -> None:
         """Do nothing when the Sandbox as it was read is the one that is held, and nobody has overtaken its holder.
 
         Raises:
             LeaseLostError: it is another one, its end has been decided, or it has passed to another holder.
             WorkspacePreconditionError: who holds it cannot be read; that may be corrected.
         """
-        super().refuse_another(body)
+        super().raise_if_another(body)
         stored_epoch(body)  # what cannot be read may be corrected, and is no loss yet
         try:
-            refuse_overtaken(self.ref, body, self.holder_epoch)
+            raise_if_overtaken(self.ref, body, self.holder_epoch)
         except WorkspacePreconditionError as error:
             raise self.lost("overtaken", error.message.rstrip(".")) from error
 
@@ -163,8 +163,8 @@ def find_workspace_lease(
     body = read_held(client, ref, deadline)
     if body is None:
         raise not_found(ref, workspace_id)
-    refuse_stranger(body, ref, workspace_id)
-    refuse_overtaken(ref, body, holder_epoch)
+    raise_if_unmanaged(body, ref, workspace_id)
+    raise_if_overtaken(ref, body, holder_epoch)
     if mode_of(body) == SUSPENDED:
         raise suspended(ref)
     uid, end = str(body["metadata"]["uid"]), direct.expires_at(body)

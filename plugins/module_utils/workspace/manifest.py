@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""The Sandbox of a workspace: as it is made, and in what a standing one differs from what is asked for.
+"""The Sandbox of a workspace: as it is made, and in what an existing one differs from what is asked for.
 
 ``shutdownPolicy`` is Retain, always: when a shutdownTime passes, the controller (agent-sandbox v0.5.6, measured) then
 takes pod and service away and leaves the disks, in either mode; with Delete the disks would go with the Sandbox.
@@ -126,28 +126,28 @@ def _pod_label_differences(body: Body, request: WorkspaceRequest, template: dire
     return label_differences("pod label", labels, request.acquire(template.name, request.ref).pod_labels)
 
 
-def refuse_other(body: Body, ref: ObjectRef, request: WorkspaceRequest, template: direct.Template | None) -> None:
+def raise_if_other(body: Body, ref: ObjectRef, request: WorkspaceRequest, template: direct.Template | None) -> None:
     """Raise when what stands under the name is not the workspace that was asked for, and cannot become it.
 
     Raises:
         WorkspaceMismatchError: naming each difference.
     """
-    refuse_mismatch(ref, list(_differences(body, request, template)))
+    raise_if_mismatch(ref, list(_differences(body, request, template)))
 
 
-def refuse_stranger(body: Body, ref: ObjectRef, workspace_id: str) -> None:
+def raise_if_unmanaged(body: Body, ref: ObjectRef, workspace_id: str) -> None:
     """Raise when what stands under the name is not the workspace of that id; nothing else may be done to it.
 
     Raises:
         WorkspaceMismatchError: saying what it is.
     """
     if workspace_id_of(body) is None:
-        refuse_mismatch(ref, ["it is no workspace"])
+        raise_if_mismatch(ref, ["it is no workspace"])
     elif workspace_id_of(body) != workspace_id:
-        refuse_mismatch(ref, [f"its id is {workspace_id_of(body)!r}, not {workspace_id!r}"])
+        raise_if_mismatch(ref, [f"its id is {workspace_id_of(body)!r}, not {workspace_id!r}"])
 
 
-def refuse_mismatch(ref: ObjectRef, differences: list[str], step: str | None = None) -> None:
+def raise_if_mismatch(ref: ObjectRef, differences: list[str], step: str | None = None) -> None:
     """Raise when there is a difference."""
     if differences:
         raise WorkspaceMismatchError(

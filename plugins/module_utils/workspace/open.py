@@ -21,7 +21,7 @@ from ..lifecycle.errors import AcquireError, ClaimMismatchError
 from ..lifecycle.observed.diagnosis import DIAGNOSIS_SECONDS, explain
 from ..lifecycle.observed.prerequisites import check_runtime_class
 from ..lifecycle.verification.verify import Verification
-from .disks import Disk, read_disks, record, refuse_diskless, refuse_lost, refuse_unbound
+from .disks import Disk, raise_if_diskless, raise_if_lost, raise_if_unbound, read_disks, record
 from .errors import NotSettledError, WorkspaceError, not_found
 from .fencing import RUNNING, SUSPENDED, Change, Fence, mode_of, stored_epoch
 from .identity import identity_of
@@ -31,9 +31,9 @@ from .manifest import (
     has_expired,
     is_current,
     lags,
-    refuse_mismatch,
-    refuse_other,
-    refuse_stranger,
+    raise_if_mismatch,
+    raise_if_other,
+    raise_if_unmanaged,
     shutdown_time,
     template_of,
     workspace_body,
@@ -42,7 +42,7 @@ from .names import CREATE_ID_ANNOTATION, DISKS_ANNOTATION, OPENED_WITH_ANNOTATIO
 from .opened_with import carried_over, record_of
 from .request import Opened, Origin, SuspendRequest, WorkspaceRequest
 from .start import Proof, WorkspaceStart
-from .suspend import standing, suspend_workspace, to_suspended, to_template
+from .suspend import read_existing, suspend_workspace, to_suspended, to_template
 
 
 def open_workspace(
@@ -152,7 +152,7 @@ class Opening:
             return None, "created", True
         if self._runs(body) and not has_ended(body) and not self._is_to_refresh(body):
             return body, "adopted", self.fence.change(body, self._wanted, self.deadline, dry_run=True)[1]
-        refuse_lost(self.request.ref, read_disks(self.client, body, self.deadline))
+        raise_if_lost(self.request.ref, read_disks(self.client, body, self.deadline))
         if self._runs(body):
             self.fence.change(body, to_suspended, self.deadline, dry_run=True)
         else:
@@ -161,18 +161,18 @@ class Opening:
 
     def _checked(self, body: Body) -> Body:
         """Whose it is, and what, before anything is changed; what it was opened with completes the request."""
-        refuse_stranger(body, self.request.ref, self.request.workspace_id)
+        raise_if_unmanaged(body, self.request.ref, self.request.workspace_id)
         self.fence.refuse(body)
         self.request = request = carried_over(self.request, body)
         name = request.template or template_of(body)
         if self.template is None and name is not None:
             self.template = self._read_template(name)
-        refuse_other(body, request.ref, request, self.template)
+        raise_if_other(body, request.ref, request, self.template)
         if self.template is None or request.on_stale == "ignore":
             return body
         self.stale = tuple(drift(body, self.template))
         if self.stale and request.on_stale == "refuse" and not request.refresh:
-            refuse_mismatch(
+            raise_if_mismatch(
                 request.ref,
                 [f"its template was edited since it was made ({', '.join(self.stale)})"],
                 "refresh: true takes the template as it is now, and restarts the pod on its disk. on_stale: report "
@@ -192,7 +192,7 @@ class Opening:
             return None  # the workspace lives on without its template
         except SandboxError as error:
             raise explain(error, ref) from error
-        refuse_diskless(template, str(ref))
+        raise_if_diskless(template, str(ref))
         return template
 
     def _create(self, verification: Verification) -> Body:
@@ -202,29 +202,29 @@ class Opening:
         while True:
             self._started = True
             try:
-                standing: Body | None = self.client.create(self.request.ref, self._new_body(), self.deadline)
+                existing: Body | None = self.client.create(self.request.ref, self._new_body(), self.deadline)
             except ConflictError:
-                standing = self.fence.read(self.deadline)
-                if standing is None and not backoff.wait(self.deadline):
+                existing = self.fence.read(self.deadline)
+                if existing is None and not backoff.wait(self.deadline):
                     raise
             except (ApiUnreachableError, UnavailableError) as error:
                 wait_or_raise(self.deadline, error, backoff)
-                standing = self.fence.read(self.deadline)
-            if standing is not None:
-                return self._taken(standing, verification)
+                existing = self.fence.read(self.deadline)
+            if existing is not None:
+                return self._taken(existing, verification)
 
     def _new_body(self) -> Body:
         now = self.client.server_time.now().earliest
         return workspace_body(self.request, self.request.ref, self._pod_source(None), self._create_id, now)
 
-    def _taken(self, standing: Body, verification: Verification) -> Body:
+    def _taken(self, existing: Body, verification: Verification) -> Body:
         """What stands there after a POST: ours, or another holder's, who came first."""
-        if annotation(standing, CREATE_ID_ANNOTATION) == self._create_id:
-            self._check_name_again(standing)
+        if annotation(existing, CREATE_ID_ANNOTATION) == self._create_id:
+            self._check_name_again(existing)
             self.origin, self.changed = "created", True
-            return standing
+            return existing
         self._started = False
-        return self._bring_up(self._checked(standing), verification)
+        return self._bring_up(self._checked(existing), verification)
 
     def _check_name_again(self, created: Body) -> None:
         """Delete what this call has created when a claim got its name at the same time; its disks are still empty."""
@@ -247,7 +247,7 @@ class Opening:
         if self._runs(body) and (ended or self._is_to_refresh(body)):
             body = self._stop(body)
         if not self._runs(body):
-            refuse_lost(self.request.ref, read_disks(self.client, body, self.deadline))
+            raise_if_lost(self.request.ref, read_disks(self.client, body, self.deadline))
             self._start(body, verification).prove_planned()
             self.origin = "recovered" if ended else "resumed"
         body, changed = self.fence.change(body, self._wanted, self.deadline)
@@ -275,7 +275,7 @@ class Opening:
         )
         done = suspend_workspace(self.client, suspend, uid=uid)
         self.changed, self.unsettled = done.changed or self.changed, done.unsettled
-        return standing(dataclasses.replace(self.fence, uid=uid), request.workspace_id, self.deadline)
+        return read_existing(dataclasses.replace(self.fence, uid=uid), request.workspace_id, self.deadline)
 
     def _wanted(self, body: Body) -> Change:
         """What it lacks to run as asked for."""
@@ -316,7 +316,7 @@ class Opening:
             raise
         disks = read_disks(self.client, proof.body, self.deadline)
         # One that is being deleted is kept by the pod: who runs on can still save what is on it.
-        refuse_lost(self.request.ref, [disk for disk in disks if disk.replaced])
+        raise_if_lost(self.request.ref, [disk for disk in disks if disk.replaced])
         return proof, disks
 
     def _explain_by_disks(self, body: Body, error: AcquireError) -> None:
@@ -327,7 +327,7 @@ class Opening:
             disks = read_disks(self.client, body, limit)
         except SandboxError:
             return  # the failure that is being explained stays the one that is reported
-        refuse_unbound(self.request.ref, disks, error)
+        raise_if_unbound(self.request.ref, disks, error)
 
     def _remember(self, body: Body, disks: t.Sequence[Disk]) -> Body:
         """Record which disks it has, once, and what it was opened with."""

@@ -28,9 +28,9 @@ class WorkspacePath(DirectPath):
     def bound(self, body: Body) -> str | None:
         return super().bound(body) if is_settled(body, "Ready") else None
 
-    def refuse_decided(self, body: Body) -> None:
+    def raise_if_decided(self, body: Body) -> None:
         if is_settled(body, "Ready"):
-            super().refuse_decided(body)
+            super().raise_if_decided(body)
 
 
 @dataclasses.dataclass(frozen=True)

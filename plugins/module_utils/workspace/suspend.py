@@ -16,11 +16,11 @@ from ..guest.quiescence import FlushReport, QuiesceReport
 from ..lifecycle.acquire import direct
 from ..lifecycle.errors import AcquireError
 from ..lifecycle.observed.pod import FINAL_PHASES
-from .disks import read_disks, refuse_vanishing
+from .disks import raise_if_vanishing, read_disks
 from .errors import NotSettledError, WorkspaceSuspendTimeoutError, not_found
 from .fencing import SUSPENDED, Change, Fence, mode_of, stored_epoch
 from .flush import flush, not_settled, quiesce, running_guest
-from .manifest import lags, refuse_mismatch, refuse_other, refuse_stranger, template_hash, template_of
+from .manifest import lags, raise_if_mismatch, raise_if_other, raise_if_unmanaged, template_hash, template_of
 from .names import TEMPLATE_HASH_ANNOTATION
 from .opened_with import carried_over, record_of
 from .request import Suspended, SuspendRequest, WorkspaceRequest
@@ -51,7 +51,7 @@ def suspend_workspace(
     """
     deadline = Deadline(request.timeout, client.clock)
     fence = Fence(client, request.ref, request.holder_epoch, uid, request.resource_version)
-    body = standing(fence, request.workspace_id, deadline)
+    body = read_existing(fence, request.workspace_id, deadline)
     settled = _Settled()
     if mode_of(body) != SUSPENDED and not dry_run:
         settled = _settle(client, request, body, deadline)
@@ -72,7 +72,7 @@ def suspend_workspace(
     )
 
 
-def standing(fence: Fence, workspace_id: str, deadline: Deadline) -> Body:
+def read_existing(fence: Fence, workspace_id: str, deadline: Deadline) -> Body:
     """The workspace's Sandbox, if this caller may change it.
 
     Raises:
@@ -81,7 +81,7 @@ def standing(fence: Fence, workspace_id: str, deadline: Deadline) -> Body:
     body = fence.read(deadline)
     if body is None:
         raise not_found(fence.ref, workspace_id)
-    refuse_stranger(body, fence.ref, workspace_id)
+    raise_if_unmanaged(body, fence.ref, workspace_id)
     fence.refuse(body)
     return body
 
@@ -116,7 +116,7 @@ def _settle(client: Client, request: SuspendRequest, body: Body, deadline: Deadl
         return settled
     if guest is None:
         return settled
-    refuse_vanishing(request.ref, read_disks(client, body, deadline))
+    raise_if_vanishing(request.ref, read_disks(client, body, deadline))
     pod, agent = guest
     if request.quiesce:
         settled.quiesced = _attempt(settled, request, limit, lambda: quiesce(agent, request.ref, limit, pod))
@@ -184,17 +184,17 @@ def refresh_suspended(
     """
     deadline = Deadline(request.ready_timeout, client.clock)
     fence = Fence(client, request.ref, request.holder_epoch, uid)
-    body = standing(fence, request.workspace_id, deadline)
+    body = read_existing(fence, request.workspace_id, deadline)
     request = carried_over(request, body)
     name = request.template or template_of(body)
     if name is None:
-        refuse_mismatch(request.ref, ["it does not say of which template it is"], "Name the template.")
+        raise_if_mismatch(request.ref, ["it does not say of which template it is"], "Name the template.")
     template = direct.read_template(client, request.namespace, str(name), deadline)
-    refuse_other(body, request.ref, request, template)
+    raise_if_other(body, request.ref, request, template)
 
     def decide(latest: Body) -> Change:
         if mode_of(latest) != SUSPENDED and not dry_run:
-            refuse_mismatch(request.ref, ["it runs"], "Suspend it first, or refresh it with state: running.")
+            raise_if_mismatch(request.ref, ["it runs"], "Suspend it first, or refresh it with state: running.")
         return to_template(request, template) if lags(latest, request, template) else Change()
 
     return fence.change(body, decide, deadline, dry_run=dry_run)[1]

@@ -134,7 +134,7 @@ class Link:
                     raise
                 deadline.sleep(FOLLOW_SECONDS)
             else:
-                self._refuse_other_pod(known, latest)
+                self._raise_if_other_pod(known, latest)
                 return latest
 
     def _how_it_ended(self, known: Location, deadline: Deadline) -> str | None:
@@ -183,11 +183,11 @@ class Link:
 
     def _remember(self, known: Location | None, location: Location) -> None:
         if known is None:
-            self._refuse_other_pod(self._memory.keep(location), location)
+            self._raise_if_other_pod(self._memory.keep(location), location)
         elif known != location:
             self._memory.replace(location)
 
-    def _refuse_other_pod(self, known: Location | None, latest: Location) -> None:
+    def _raise_if_other_pod(self, known: Location | None, latest: Location) -> None:
         if known is None or known.token == latest.token or self._target.follow:
             return
         another = "another one of that name" if latest.pod == known.pod else f"another one ({latest.pod})"

@@ -205,8 +205,8 @@ def test_same_request_finds_the_same_sandbox(templated: FakeCluster, client: Cli
 
 
 def test_check_mode_makes_nothing(templated: FakeCluster, client: Client) -> None:
-    ref, standing = would_acquire(client, wanted(templated, name=NAME))
-    assert (str(ref), standing, sandboxes(templated)) == (f"Sandbox team-a/{NAME}", None, [])
+    ref, existing = would_acquire(client, wanted(templated, name=NAME))
+    assert (str(ref), existing, sandboxes(templated)) == (f"Sandbox team-a/{NAME}", None, [])
 
 
 @pytest.mark.parametrize("reason", ["PodFailed", "PodSucceeded", "MultiplePods"])

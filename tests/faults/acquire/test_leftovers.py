@@ -219,7 +219,7 @@ def test_interrupt_before_the_post_costs_no_more_than_the_look_for_a_late_one(
     assert set(cluster.plan.received()) == {GET_CLAIM}
 
 
-def test_interrupted_reacquire_leaves_the_standing_claim(
+def test_interrupted_reacquire_leaves_the_existing_claim(
     cluster: FakeCluster, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acquire(client, cluster.request(name="build-1"))
@@ -250,14 +250,14 @@ def test_cleanup_that_finds_no_server_ends_and_names_the_leftover(cluster: FakeC
 
 
 def test_check_mode_asks_the_server_and_makes_nothing(cluster: FakeCluster, client: Client) -> None:
-    _ref, standing = would_acquire(client, cluster.request(name="build-1"))
-    assert standing is None
+    _ref, existing = would_acquire(client, cluster.request(name="build-1"))
+    assert existing is None
     assert cluster.plan.received() == [GET_SANDBOX, CREATE]
     assert cluster.claims() == []
 
 
-def test_check_mode_finds_the_standing_claim(cluster: FakeCluster, client: Client) -> None:
+def test_check_mode_finds_the_existing_claim(cluster: FakeCluster, client: Client) -> None:
     acquired = acquire(client, cluster.request(name="build-1"))
-    _ref, standing = would_acquire(client, cluster.request(name="build-1"))
-    assert standing is not None
-    assert standing["metadata"]["uid"] == acquired.uid
+    _ref, existing = would_acquire(client, cluster.request(name="build-1"))
+    assert existing is not None
+    assert existing["metadata"]["uid"] == acquired.uid

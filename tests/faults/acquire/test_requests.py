@@ -102,7 +102,7 @@ def test_refused_credential_is_forbidden_and_leaves_nothing(
 
 @pytest.mark.parametrize("fault", REFUSALS, ids=str)
 @pytest.mark.parametrize("request_kind", REACQUIRE, ids=str)
-def test_refused_reacquire_leaves_the_standing_claim_alone(
+def test_refused_reacquire_leaves_the_existing_claim_alone(
     cluster: FakeCluster, client: Client, fault: Fault, request_kind: Request
 ) -> None:
     acquire(client, cluster.request(name="build-1"))

@@ -51,10 +51,10 @@ def fence(cluster: FakeCluster) -> None:
         "matchResources": {"namespaceSelector": {"matchExpressions": [here]}},
     }
     cluster.store.create(BINDINGS, "", {"metadata": {"name": FENCE_NAME}, "spec": spec})
-    cluster.server.admission = refuse_wide
+    cluster.server.admission = raise_if_wide
 
 
-def refuse_wide(verb: str, plural: str, body: Body) -> None:
+def raise_if_wide(verb: str, plural: str, body: Body) -> None:
     """The fence's word to a policy for every pod, and to a change of the fence by who is held."""
     if plural == POLICIES:
         raise Refusal(403, "Forbidden", 'User "claimant" cannot patch resource "validatingadmissionpolicies"')

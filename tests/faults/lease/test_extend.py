@@ -46,7 +46,7 @@ every_request = pytest.mark.parametrize("request_kind", [GET_CLAIM, PATCH_CLAIM]
 
 
 @pytest.fixture
-def standing(cluster: FakeCluster, client: Client, clock: SkippingClock) -> FakeCluster:
+def existing(cluster: FakeCluster, client: Client, clock: SkippingClock) -> FakeCluster:
     """A cluster in which a sandbox of that name has been acquired."""
     cluster.server.now = clock.now
     acquire(client, cluster.request(name=NAME, ttl=TTL))
@@ -67,14 +67,14 @@ def failure(client: Client, **options: t.Any) -> SandboxError:
     return caught.value
 
 
-def test_enough_is_left_alone(standing: FakeCluster, client: Client) -> None:
+def test_enough_is_left_alone(existing: FakeCluster, client: Client) -> None:
     renewal = ensured(client, 30.0)
     assert (renewal.changed, renewal.before) == (False, renewal.lease.expires_at)
-    assert PATCH_CLAIM not in standing.plan.received()
+    assert PATCH_CLAIM not in existing.plan.received()
 
 
 def test_too_little_becomes_enough_by_the_servers_clock(
-    standing: FakeCluster, client: Client, clock: SkippingClock
+    existing: FakeCluster, client: Client, clock: SkippingClock
 ) -> None:
     renewal = ensured(client, 600.0)
     assert renewal.changed
@@ -85,9 +85,9 @@ def test_too_little_becomes_enough_by_the_servers_clock(
 @every_request
 @pytest.mark.parametrize("fault", PASSING, ids=str)
 def test_fault_that_passes_is_outlived_and_the_change_is_said(
-    standing: FakeCluster, client: Client, fault: Fault, request_kind: Request
+    existing: FakeCluster, client: Client, fault: Fault, request_kind: Request
 ) -> None:
-    standing.plan.add(fault, request_kind)
+    existing.plan.add(fault, request_kind)
     renewal = ensured(client)
     assert renewal.changed
     assert renewal.before is not None
@@ -98,9 +98,9 @@ def test_fault_that_passes_is_outlived_and_the_change_is_said(
 @every_request
 @pytest.mark.parametrize("fault", REFUSALS, ids=str)
 def test_refused_request_is_forbidden(
-    standing: FakeCluster, client: Client, fault: Fault, request_kind: Request
+    existing: FakeCluster, client: Client, fault: Fault, request_kind: Request
 ) -> None:
-    standing.plan.add(fault, request_kind)
+    existing.plan.add(fault, request_kind)
     error = failure(client)
     assert (type(error), error.reason, error.retryable) == (CredentialError, "forbidden", False)
 
@@ -108,9 +108,9 @@ def test_refused_request_is_forbidden(
 @every_request
 @pytest.mark.parametrize("fault", TOO_LATE, ids=lambda fault: str(fault)[:40])
 def test_wait_beyond_the_deadline_fails_at_once(
-    standing: FakeCluster, client: Client, fault: Fault, request_kind: Request
+    existing: FakeCluster, client: Client, fault: Fault, request_kind: Request
 ) -> None:
-    standing.plan.add(fault, request_kind)
+    existing.plan.add(fault, request_kind)
     error = failure(client, within=4.0)
     assert (type(error), error.retryable) == (UnavailableError, True)
 
@@ -126,43 +126,43 @@ def test_wait_beyond_the_deadline_fails_at_once(
     ids=str,
 )
 def test_fault_that_lasts_is_given_up_at_the_deadline(
-    standing: FakeCluster, client: Client, fault: Fault, kind: type[SandboxError], request_kind: Request
+    existing: FakeCluster, client: Client, fault: Fault, kind: type[SandboxError], request_kind: Request
 ) -> None:
-    standing.plan.add(fault, request_kind, times=math.inf)
+    existing.plan.add(fault, request_kind, times=math.inf)
     error = failure(client, within=1.0)
     assert (type(error), error.retryable) == (kind, True)
 
 
-def test_conflict_that_passes_is_outlived(standing: FakeCluster, client: Client) -> None:
-    standing.plan.add(status(409), PATCH_CLAIM)
+def test_conflict_that_passes_is_outlived(existing: FakeCluster, client: Client) -> None:
+    existing.plan.add(status(409), PATCH_CLAIM)
     assert ensured(client).changed
 
 
-def test_conflict_that_lasts_is_one(standing: FakeCluster, client: Client) -> None:
-    standing.plan.add(status(409), PATCH_CLAIM, times=math.inf)
+def test_conflict_that_lasts_is_one(existing: FakeCluster, client: Client) -> None:
+    existing.plan.add(status(409), PATCH_CLAIM, times=math.inf)
     assert failure(client).__class__ is ConflictError
 
 
 @pytest.mark.parametrize("code", [404, 410])
 def test_sandbox_that_vanishes_between_read_and_change_is_lost(
-    standing: FakeCluster, client: Client, code: int
+    existing: FakeCluster, client: Client, code: int
 ) -> None:
-    standing.plan.add(status(code), PATCH_CLAIM)
+    existing.plan.add(status(code), PATCH_CLAIM)
     error = failure(client)
     assert (type(error), error.reason, error.retryable) == (LeaseLostError, "gone", False)
 
 
 def test_sandbox_that_has_expired_is_refused_and_left_alone(
-    standing: FakeCluster, client: Client, clock: SkippingClock
+    existing: FakeCluster, client: Client, clock: SkippingClock
 ) -> None:
     clock.sleep(TTL)
     assert failure(client).reason == "expired"
-    assert PATCH_CLAIM not in standing.plan.received()
+    assert PATCH_CLAIM not in existing.plan.received()
 
 
-def test_another_one_of_the_name_is_refused_when_its_uid_is_told(standing: FakeCluster, client: Client) -> None:
-    uid = standing.store.get(CLAIM_KEY)["metadata"]["uid"]
-    standing.store.replace(CLAIM_KEY, {"spec": {"lifecycle": {"shutdownTime": "2099-01-01T00:00:00Z"}}})
+def test_another_one_of_the_name_is_refused_when_its_uid_is_told(existing: FakeCluster, client: Client) -> None:
+    uid = existing.store.get(CLAIM_KEY)["metadata"]["uid"]
+    existing.store.replace(CLAIM_KEY, {"spec": {"lifecycle": {"shutdownTime": "2099-01-01T00:00:00Z"}}})
     assert failure(client, uid=uid).reason == "replaced"
     assert ensured(client).changed is False
 
@@ -173,36 +173,36 @@ def shortly_before_the_end(cluster: FakeCluster, clock: SkippingClock) -> None:
 
 
 def test_close_call_is_looked_at_again_when_the_old_end_has_passed(
-    standing: FakeCluster, client: Client, clock: SkippingClock
+    existing: FakeCluster, client: Client, clock: SkippingClock
 ) -> None:
-    shortly_before_the_end(standing, clock)
+    shortly_before_the_end(existing, clock)
     clock.slept.clear()
     renewal = ensured(client)
     assert renewal.changed
     assert renewal.before is not None
     assert clock.slept
     assert clock.now() > renewal.before
-    assert standing.plan.received()[-1] == GET_CLAIM
+    assert existing.plan.received()[-1] == GET_CLAIM
 
 
 def test_close_call_that_the_controller_has_won_is_lost(
-    standing: FakeCluster, client: Client, clock: SkippingClock
+    existing: FakeCluster, client: Client, clock: SkippingClock
 ) -> None:
-    shortly_before_the_end(standing, clock)
+    shortly_before_the_end(existing, clock)
 
     def delete_after_the_change() -> None:
-        standing.store.before_read(CLAIM_KEY, lambda: standing.store.before_read(CLAIM_KEY, delete))
+        existing.store.before_read(CLAIM_KEY, lambda: existing.store.before_read(CLAIM_KEY, delete))
 
     def delete() -> None:
-        standing.store.delete(CLAIM_KEY)
+        existing.store.delete(CLAIM_KEY)
 
     # The first read finds it, the second is that of the renewal, the third the look at what came of it.
-    standing.store.before_read(CLAIM_KEY, delete_after_the_change)
+    existing.store.before_read(CLAIM_KEY, delete_after_the_change)
     assert failure(client).reason == "gone"
-    assert PATCH_CLAIM in standing.plan.received()
+    assert PATCH_CLAIM in existing.plan.received()
 
 
-def test_dry_run_changes_nothing(standing: FakeCluster, client: Client) -> None:
-    before = standing.store.get(CLAIM_KEY)
+def test_dry_run_changes_nothing(existing: FakeCluster, client: Client) -> None:
+    before = existing.store.get(CLAIM_KEY)
     assert ensured(client, dry_run=True).changed
-    assert standing.store.get(CLAIM_KEY) == before
+    assert existing.store.get(CLAIM_KEY) == before

@@ -117,8 +117,8 @@ def test_what_is_refused_is_told_and_leaves_no_pod_unproven(
         case.verb(cluster, client)
     assert refused.value.reason in ("forbidden", "rejected", "source-unreadable")
     if disk is None:
-        standing = cluster.store.names("sandboxes")
-        assert not standing or sandbox(cluster)["spec"]["operatingMode"] == "Suspended", "it may not run on unproven"
+        existing = cluster.store.names("sandboxes")
+        assert not existing or sandbox(cluster)["spec"]["operatingMode"] == "Suspended", "it may not run on unproven"
         return
     assert uid_of_claim(cluster) == disk
     assert sandbox(cluster)["spec"]["operatingMode"] in (before, "Suspended")

@@ -116,9 +116,9 @@ def fenced(turn, play, kube, kubeconfig, pool, permitted) -> t.Iterator[Fenced]:
     owned = {key: owner[key] for key in ("apiVersion", "kind")} | {
         key: owner["metadata"][key] for key in ("name", "uid")
     }
-    metadata = {"name": "standing-desk", "ownerReferences": [owned]}
-    standing = kube.request("POST", sandboxes, {**sandbox, "metadata": metadata})
-    policies = owned_policies(standing)
+    metadata = {"name": "existing-desk", "ownerReferences": [owned]}
+    existing = kube.request("POST", sandboxes, {**sandbox, "metadata": metadata})
+    policies = owned_policies(existing)
     kube.request(
         "POST", f"{GROUPS['networkpolicies']}/namespaces/{namespace}/networkpolicies", policies["networkpolicies"]
     )
@@ -127,7 +127,7 @@ def fenced(turn, play, kube, kubeconfig, pool, permitted) -> t.Iterator[Fenced]:
     ground = Fenced(namespace, held, admin, template, sandbox, policies)
     until_it_holds(ground)
     yield ground
-    kube.delete(f"{sandboxes}/standing-desk")
+    kube.delete(f"{sandboxes}/existing-desk")
     play([fence_task("absent", namespace)])
     held.close()
     admin.close()

@@ -180,10 +180,10 @@ ESCAPES: dict[str, Request] = {
     "take somebody's disk by a Sandbox": (
         "POST",
         AGENTS,
-        sandbox(volumes=[{"name": "a", "persistentVolumeClaim": {"claimName": "disk-standing-desk"}}]),
+        sandbox(volumes=[{"name": "a", "persistentVolumeClaim": {"claimName": "disk-existing-desk"}}]),
     ),
     "change a member of the pool": ("PATCH", AGENTS + "/{member}", TEMPLATE_CHANGE),
-    "delete a disk": ("DELETE", CORE + "/persistentvolumeclaims/disk-standing-desk", None),
+    "delete a disk": ("DELETE", CORE + "/persistentvolumeclaims/disk-existing-desk", None),
     "make a disk": ("POST", CORE + "/persistentvolumeclaims", {"metadata": {"name": "a"}, "spec": {}}),
     # Rights.
     "bind a role": ("POST", RBAC + "/namespaces/{ns}/rolebindings", BINDING),

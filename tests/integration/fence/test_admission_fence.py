@@ -59,15 +59,15 @@ def test_sandbox_that_takes_what_is_not_its_own_is_refused(fenced, changes, fiel
     assert refused(answer, field), answer
 
 
-def test_standing_objects_cannot_be_changed_into_hostile_ones(fenced) -> None:
+def test_existing_objects_cannot_be_changed_into_hostile_ones(fenced) -> None:
     hostile = {"spec": {"podTemplate": {"spec": {"hostNetwork": True}}}}
-    for path in (fenced.path("sandboxes", "standing-desk"), fenced.path("sandboxtemplates", "python")):
+    for path in (fenced.path("sandboxes", "existing-desk"), fenced.path("sandboxtemplates", "python")):
         assert refused(fenced.held("PATCH", path, hostile), "hostNetwork")
 
 
 def test_sandbox_cannot_be_put_into_a_pool_by_its_owner_or_its_label(fenced, kube) -> None:
     """A pool takes what it controls and what carries its label, and hands it out as its own."""
-    path = fenced.path("sandboxes", "standing-desk")
+    path = fenced.path("sandboxes", "existing-desk")
     owner = kube.get(path)["metadata"]["ownerReferences"][0]
     controlled = {"metadata": {"ownerReferences": [{**owner, "controller": True}]}}
     labelled = {"metadata": {"labels": {"agents.x-k8s.io/warm-pool-sandbox": "00000000"}}}
@@ -116,7 +116,7 @@ def test_cilium_policy_about_more_than_its_pods_egress_is_refused(fenced, change
     assert refused(answer, field), answer
 
 
-def test_standing_policy_cannot_be_turned_to_other_pods_or_owners(fenced) -> None:
+def test_existing_policy_cannot_be_turned_to_other_pods_or_owners(fenced) -> None:
     path = fenced.path("networkpolicies", EGRESS)
     wider = {"spec": {"podSelector": {"matchLabels": None}}}
     owner = {**fenced.policies["networkpolicies"]["metadata"]["ownerReferences"][0], "uid": ANOTHER_UID}

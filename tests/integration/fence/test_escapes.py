@@ -60,10 +60,10 @@ def test_no_claimant_can_speak_for(claimants, places, somebody) -> None:
 
 def test_disk_whose_name_somebody_else_hits_upon_stays_with_its_sandbox(fenced, kube) -> None:
     """A disk is called ``<entry>-<sandbox>``, so two Sandboxes can mean one disk; the controller looks at its owner."""
-    path = f"/api/v1/namespaces/{fenced.namespace}/persistentvolumeclaims/disk-standing-desk"
+    path = f"/api/v1/namespaces/{fenced.namespace}/persistentvolumeclaims/disk-existing-desk"
     before = kube.until(path, lambda body: body and body["metadata"].get("ownerReferences"))
     robber = changed(
-        fenced.sandbox, {"metadata/name": "desk", "spec/volumeClaimTemplates/0/metadata/name": "disk-standing"}
+        fenced.sandbox, {"metadata/name": "desk", "spec/volumeClaimTemplates/0/metadata/name": "disk-existing"}
     )
     assert robber["spec"]["volumeClaimTemplates"][0]["spec"] == DISK["spec"]
     kube.request("POST", fenced.path("sandboxes"), robber)

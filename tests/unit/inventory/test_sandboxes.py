@@ -131,7 +131,7 @@ def test_what_is_ready_and_ours_is_a_host_that_the_connection_leads_to(inventory
 def test_a_selector_kinds_and_phases_choose(inventory: Inventory) -> None:
     chosen = inventory(label_selector="team=search", kinds=["claim"])
     assert set(chosen.hosts) == {"box"}
-    assert set(inventory(phases=["pending"], kinds=["claim", "foreign"]).hosts) == {"waiting"}
+    assert set(inventory(phases=["pending"], kinds=["claim", "unmanaged"]).hosts) == {"waiting"}
 
 
 def test_two_of_one_name_are_refused_until_the_namespace_is_part_of_it(inventory: Inventory) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import SANDBOX
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.disks import Disk, refuse_unbound
+from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.disks import Disk, raise_if_unbound
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.errors import WorkspaceDiskError
 
 REF = SANDBOX.ref("agents", "workspace-a")
@@ -32,7 +32,7 @@ def failure(reason: str, message: str) -> AcquireError:
 )
 @pytest.mark.parametrize("phase", ["Pending", None])
 def test_quota_and_capacity_keep_their_reason(reason: str, message: str, phase: str | None) -> None:
-    refuse_unbound(REF, [disk(phase)], failure(reason, message))
+    raise_if_unbound(REF, [disk(phase)], failure(reason, message))
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_quota_and_capacity_keep_their_reason(reason: str, message: str, phase: 
 )
 def test_scheduler_that_waits_for_a_volume_names_the_disk(message: str) -> None:
     with pytest.raises(WorkspaceDiskError) as caught:
-        refuse_unbound(REF, [disk("Pending")], failure("capacity", message))
+        raise_if_unbound(REF, [disk("Pending")], failure("capacity", message))
     assert caught.value.reason == "disk"
     assert message in str(caught.value)
 
 
 def test_lost_volume_is_the_cause_whatever_else_is_reported() -> None:
     with pytest.raises(WorkspaceDiskError):
-        refuse_unbound(REF, [disk("Lost")], failure("capacity", "1 Insufficient memory"))
+        raise_if_unbound(REF, [disk("Lost")], failure("capacity", "1 Insufficient memory"))

@@ -135,12 +135,12 @@ class KubernetesBackend:
         return Guest(name, found.pod, agent, f"sandbox {name}")
 
     def list(self, *, name: str | None, label_selector: str | None) -> list[dict[str, t.Any]]:
-        from ...lifecycle.observed.inventory import standing_sandboxes
-        from ..results.sandboxes import standing_result
+        from ...lifecycle.observed.inventory import list_sandboxes
+        from ..results.sandboxes import info_result
 
         deadline = Deadline(READ_SECONDS, self.client.clock)
-        found = standing_sandboxes(self.client, self.place, deadline, name=name, label_selector=label_selector)
-        return [standing_result(one) for one in found]
+        found = list_sandboxes(self.client, self.place, deadline, name=name, label_selector=label_selector)
+        return [info_result(one) for one in found]
 
     def renew(self, name: str, remaining: float, *, uid: str | None, dry_run: bool) -> Renewed:
         from ...lifecycle.lease.lease import find_lease

@@ -9,7 +9,7 @@ import typing as t
 
 from ...boundary.reach import verdict as boundary_verdict
 from ...lifecycle.acquire.request import Acquired, Verdict
-from ...lifecycle.observed.inventory import Standing
+from ...lifecycle.observed.inventory import SandboxInfo
 from ...lifecycle.timestamps import timestamp
 from ...lifecycle.verification.spec import UNVERIFIED, Proven
 from ..options.backend import KUBERNETES
@@ -59,14 +59,14 @@ def boundary_result(verdict: boundary_verdict.Verdict) -> dict[str, t.Any]:
     return {key: list(whole[key]) if isinstance(whole[key], tuple) else whole[key] for key in shown}
 
 
-def standing_result(standing: Standing) -> dict[str, t.Any]:
+def info_result(info: SandboxInfo) -> dict[str, t.Any]:
     """A line of the inventory as the task returns it; times as text, lengths of time as whole seconds."""
-    result = dataclasses.asdict(standing)
-    result["labels"] = dict(standing.labels)
+    result = dataclasses.asdict(info)
+    result["labels"] = dict(info.labels)
     for field in ("created_at", "expires_at"):
-        moment = getattr(standing, field)
+        moment = getattr(info, field)
         result[field] = timestamp(moment) if moment else None
     for field in ("age", "lease_left"):
-        length = getattr(standing, field)
+        length = getattr(info, field)
         result[field] = None if length is None else int(length)
     return result

@@ -68,7 +68,7 @@ def _options(params: Params, timeout: float | None) -> dict[str, t.Any]:
 def _detached(params: Params, guest: Guest, argv: list[str], timeout: float | None) -> Result:
     executions = Executions(guest.agent)
     key = executions.start(argv, deadline=Deadline(ANSWER_SECONDS), **_options(params, timeout))
-    return {"changed": True, "cmd": shown(params, argv), **_standing(guest, key, 0, done=False)}
+    return {"changed": True, "cmd": shown(params, argv), **_session(guest, key, 0, done=False)}
 
 
 def _attached(guest: Guest, attach: t.Mapping[str, t.Any], timeout: float | None) -> Result:
@@ -89,16 +89,16 @@ def _attached(guest: Guest, attach: t.Mapping[str, t.Any], timeout: float | None
         if not error.reached:
             raise
         said = {name: data.decode("utf-8", "replace") for name, data in output.items()}
-        return {"changed": changed, **said, **_standing(guest, key, error.offset, done=False)}
+        return {"changed": changed, **said, **_session(guest, key, error.offset, done=False)}
     received = attach["offset"] + len(done.stdout) + len(done.stderr)
     result = {**_result(guest, None, done), "changed": changed}
     if attach["cancel"] and done.signal is not None:
         # It was cancelled, and ended. Without this Ansible takes any rc but 0 for a failure.
         result = {key: value for key, value in result.items() if key not in ("reason", "msg")} | {"failed": False}
-    return {**result, **_standing(guest, key, received, done=True)}
+    return {**result, **_session(guest, key, received, done=True)}
 
 
-def _standing(guest: Guest, key: str, offset: int, *, done: bool) -> Result:
+def _session(guest: Guest, key: str, offset: int, *, done: bool) -> Result:
     return {"id": key, "offset": offset, "running": not done, "sandbox": guest.name, "pod": guest.pod}
 
 

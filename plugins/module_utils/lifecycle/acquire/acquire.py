@@ -27,7 +27,7 @@ from .create import OwnedObject
 from .egress_label import own_policy
 from .request import Acquired, AcquireRequest, Verdict
 from .sources import Path, path_for
-from .staleness import refuse_stale
+from .staleness import raise_if_stale
 from .unique_name import check_name_unused, name_in_use
 from .wait_for_template import until_template
 
@@ -170,7 +170,7 @@ class Acquire:
         try:
             for latest in self._states(body):
                 with self._endings_said(self.path.named(latest)):
-                    self.path.refuse_decided(latest)
+                    self.path.raise_if_decided(latest)
                 sandbox = self.path.bound(latest)
                 if sandbox is not None:
                     return latest, sandbox
@@ -216,7 +216,7 @@ class Acquire:
             return None
         drift = self.path.drift(self.client, body, sandbox, self.deadline)
         if self.request.on_stale == "refuse":
-            refuse_stale(self.path.ref, drift)
+            raise_if_stale(self.path.ref, drift)
         return bool(drift)
 
     def _probe(self, sandbox: str, bound: Bound) -> tuple[Bound, Privileges]:

@@ -12,7 +12,7 @@ import typing as t
 
 from ...cluster.resources import Body, ObjectRef
 from .manifest import ManifestBuilder
-from .match import label_differences, life_differences, policy_differences, refuse_mismatch
+from .match import label_differences, life_differences, policy_differences, raise_if_mismatch
 from .request import AcquireRequest
 
 
@@ -25,7 +25,7 @@ def claim_body(builder: ManifestBuilder) -> Body:
     return builder.body(spec)
 
 
-def refuse_other(claim: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> None:
+def raise_if_other(claim: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> None:
     """Raise when the claim that stands under the wanted name is not the one that the request describes.
 
     Labels may have been added to it; what the request asks for must be there as asked.
@@ -33,7 +33,7 @@ def refuse_other(claim: Body, ref: ObjectRef, request: AcquireRequest, now: date
     Raises:
         ClaimMismatchError: naming each difference.
     """
-    refuse_mismatch(ref, _differences(claim, ref, request, now))
+    raise_if_mismatch(ref, _differences(claim, ref, request, now))
 
 
 def _differences(claim: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:

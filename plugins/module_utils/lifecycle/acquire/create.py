@@ -61,15 +61,15 @@ class OwnedObject:
             try:
                 return self._post(deadline)
             except ConflictError:
-                standing = self._standing(deadline)
+                existing = self._existing(deadline)
                 # None: deleted meanwhile, or a conflict of another kind, as when two requests count against one quota.
-                if standing is None and not backoff.wait(deadline):
+                if existing is None and not backoff.wait(deadline):
                     raise
             except (ApiUnreachableError, UnavailableError) as error:
                 wait_or_raise(deadline, error, backoff)
-                standing = self._standing(deadline) if self._unanswered else None
-            if standing is not None:
-                return standing
+                existing = self._existing(deadline) if self._unanswered else None
+            if existing is not None:
+                return existing
 
     def preview(self, deadline: Deadline) -> Body | None:
         """The matching object that stands under the name, or None when a POST would be taken; nothing is made."""
@@ -77,7 +77,7 @@ class OwnedObject:
         try:
             retry(deadline, lambda: self._client.create(self.ref, body, deadline, dry_run=True))
         except ConflictError:
-            return self._standing(deadline)
+            return self._existing(deadline)
         return None
 
     def _post(self, deadline: Deadline) -> Body:
@@ -95,7 +95,7 @@ class OwnedObject:
         self._is_ours(made)
         return made
 
-    def _standing(self, deadline: Deadline) -> Body | None:
+    def _existing(self, deadline: Deadline) -> Body | None:
         """What stands under the name: ours, a match, or None; anything else raises."""
         made = read_or_none(self._client, self.ref, deadline)
         if made is None:
@@ -103,7 +103,7 @@ class OwnedObject:
         if annotation(made, ACQUIRE_ID_ANNOTATION) == self._id:
             self._is_ours(made)
         else:
-            self._path.refuse_other(made, self._client.clock.now())
+            self._path.raise_if_other(made, self._client.clock.now())
         return made
 
     def _is_ours(self, made: Body) -> None:

@@ -18,7 +18,7 @@ from ...cluster.resources import ACQUIRE_ID_ANNOTATION, POD, TEMPLATE, TEMPLATE_
 from ...deadline import Deadline
 from ...errors import GoneError, SandboxError
 from .manifest import ManifestBuilder
-from .match import label_differences, life_differences, policy_differences, refuse_mismatch
+from .match import label_differences, life_differences, policy_differences, raise_if_mismatch
 from .request import AcquireRequest
 
 #: On a pod: the hash of its Sandbox's name.
@@ -124,13 +124,13 @@ def expires_at(sandbox: Body) -> datetime.datetime | None:
     return datetime.datetime.fromisoformat(str(text)) if text else None
 
 
-def refuse_other(sandbox: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> None:
+def raise_if_other(sandbox: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> None:
     """Raise when the Sandbox that stands under the wanted name is not the one that the request describes.
 
     Raises:
         ClaimMismatchError: naming each difference.
     """
-    refuse_mismatch(ref, _differences(sandbox, ref, request, now))
+    raise_if_mismatch(ref, _differences(sandbox, ref, request, now))
 
 
 def _differences(sandbox: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:

@@ -13,7 +13,7 @@ from ..timestamps import timestamp
 from .egress_label import own_policy
 
 
-def refuse_mismatch(ref: ObjectRef, differences: t.Iterable[str]) -> None:
+def raise_if_mismatch(ref: ObjectRef, differences: t.Iterable[str]) -> None:
     """Raise when there is a difference.
 
     Raises:

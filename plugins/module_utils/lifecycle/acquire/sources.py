@@ -38,10 +38,10 @@ class Path(t.Protocol):
     def bound(self, body: Body) -> str | None:
         """The Sandbox that it leads to, or None while that is not ready."""
 
-    def refuse_decided(self, body: Body) -> None:
+    def raise_if_decided(self, body: Body) -> None:
         """Raise AcquireError when waiting is in vain."""
 
-    def refuse_other(self, body: Body, now: datetime.datetime) -> None:
+    def raise_if_other(self, body: Body, now: datetime.datetime) -> None:
         """Raise ClaimMismatchError when this is not what the request describes."""
 
     def expires_at(self, body: Body) -> datetime.datetime | None:
@@ -70,11 +70,11 @@ class WarmPath:
     def bound(self, body: Body) -> str | None:
         return status.bound_sandbox(body, self.ref)
 
-    def refuse_decided(self, body: Body) -> None:
-        status.refuse_decided(body, self.ref)
+    def raise_if_decided(self, body: Body) -> None:
+        status.raise_if_decided(body, self.ref)
 
-    def refuse_other(self, body: Body, now: datetime.datetime) -> None:
-        claims.refuse_other(body, self.ref, self.request, now)
+    def raise_if_other(self, body: Body, now: datetime.datetime) -> None:
+        claims.raise_if_other(body, self.ref, self.request, now)
 
     def expires_at(self, body: Body) -> datetime.datetime | None:
         return claims.expires_at(body)
@@ -103,11 +103,11 @@ class DirectPath:
     def bound(self, body: Body) -> str | None:
         return status.bound_sandbox(body, self.ref)
 
-    def refuse_decided(self, body: Body) -> None:
-        status.refuse_decided(body, self.ref)
+    def raise_if_decided(self, body: Body) -> None:
+        status.raise_if_decided(body, self.ref)
 
-    def refuse_other(self, body: Body, now: datetime.datetime) -> None:
-        direct.refuse_other(body, self.ref, self.request, now)
+    def raise_if_other(self, body: Body, now: datetime.datetime) -> None:
+        direct.raise_if_other(body, self.ref, self.request, now)
 
     def expires_at(self, body: Body) -> datetime.datetime | None:
         return direct.expires_at(body)

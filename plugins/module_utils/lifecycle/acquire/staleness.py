@@ -43,7 +43,7 @@ class StaleError(SandboxError):
     retryable = True
 
 
-def refuse_stale(ref: ObjectRef, drift: t.Sequence[str]) -> None:
+def raise_if_stale(ref: ObjectRef, drift: t.Sequence[str]) -> None:
     """Raise when there is a difference.
 
     Raises:

@@ -133,7 +133,7 @@ def remove_egress(
     sandbox = named_sandbox(body) if ref.kind is CLAIM else name
     for engine, live in found:
         target = POLICY_KINDS[engine].ref(namespace, str(policy))
-        _refuse_to_open(client, namespace, sandbox, target, engine, deadline)
+        _raise_if_without_it_open(client, namespace, sandbox, target, engine, deadline)
         if not dry_run:
             _delete(client, target, str(live["metadata"]["uid"]), deadline)
         unchanged = dataclasses.replace(unchanged, policy=target, before=live.get("spec"), changed=True)
@@ -176,8 +176,8 @@ class _Setting:
             policies = _Policies(self._client, self._target, self._egress.engine, self._deadline)
             if not self._tried:
                 self._before = policies.own
-            self._refuse_foreign(policies.own)
-            policies.refuse_open(self._pod, "and without them a policy of its own closes nothing")
+            self._raise_if_unmanaged(policies.own)
+            policies.raise_if_open(self._pod, "and without them a policy of its own closes nothing")
             verdict = self._within(policies, self._wanted)
             if is_as_wanted(policies.own, self._wanted):
                 return self._tried, verdict
@@ -225,7 +225,7 @@ class _Setting:
             "no_network (role namzu.sandbox.boundary), or ask for what that policy allows.",
         )
 
-    def _refuse_foreign(self, live: Body | None) -> None:
+    def _raise_if_unmanaged(self, live: Body | None) -> None:
         if live is not None and owner_uids(live) != [self._holder.uid]:
             raise EgressTargetError(
                 f"{self._target} does not belong to {self._holder.ref} alone, so it was left as it is.",
@@ -273,7 +273,7 @@ class _Policies:
         objects = self._others if own is None else [*self._others, own]
         return Reach(World.read(objects, unread=self._unread), pod, self._engine)
 
-    def refuse_open(self, pod: Pod, why: str) -> None:
+    def raise_if_open(self, pod: Pod, why: str) -> None:
         """Raise BoundaryError when no other policy closes the pod's egress."""
         if not self.reach(pod).compiled.egress.isolated:
             raise BoundaryError(
@@ -301,14 +301,14 @@ def _own_policies(client: Client, namespace: str, name: str, uid: str, deadline:
     return found
 
 
-def _refuse_to_open(
+def _raise_if_without_it_open(
     client: Client, namespace: str, sandbox: str | None, target: ObjectRef, engine: str, deadline: Deadline
 ) -> None:
     """Raise BoundaryError when a pod would be closed by nothing without this policy."""
     pod = None if sandbox is None else retry(deadline, lambda: live_pod(client, namespace, sandbox, deadline))
     if pod is not None:
         policies = _Policies(client, target, engine, deadline)
-        policies.refuse_open(read_pod(pod.body), f"so it would be open without {target}")
+        policies.raise_if_open(read_pod(pod.body), f"so it would be open without {target}")
 
 
 def _delete(client: Client, ref: ObjectRef, uid: str, deadline: Deadline) -> None:

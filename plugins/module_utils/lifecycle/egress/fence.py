@@ -131,12 +131,12 @@ def require_fence(client: Client, namespace: str, deadline: Deadline, *, engine:
         SandboxError: the API server could not be asked.
     """
     kind = POLICY_KINDS[engine]
-    refuse_weak_policy(_read(client, ADMISSION_POLICY, FenceMissingError, deadline), kind, namespace)
-    refuse_weak_binding(_read(client, ADMISSION_BINDING, FenceBindingMissingError, deadline), kind, namespace)
+    raise_if_weak_policy(_read(client, ADMISSION_POLICY, FenceMissingError, deadline), kind, namespace)
+    raise_if_weak_binding(_read(client, ADMISSION_BINDING, FenceBindingMissingError, deadline), kind, namespace)
     return Fence(str(_ref(ADMISSION_POLICY)), _is_held(client, kind.ref(namespace, PROBE_NAME), engine, deadline))
 
 
-def refuse_weak_policy(policy: Body, kind: Kind, namespace: str) -> None:
+def raise_if_weak_policy(policy: Body, kind: Kind, namespace: str) -> None:
     """Raise when a ValidatingAdmissionPolicy is not the fence that role ``admission_fence`` makes.
 
     Raises:
@@ -152,10 +152,10 @@ def refuse_weak_policy(policy: Body, kind: Kind, namespace: str) -> None:
     constraints = _mapping(spec.get("matchConstraints"))
     if not _covers(constraints.get("resourceRules"), kind):
         raise _weakened(ADMISSION_POLICY, f"it does not see every creation and change of {kind.plural}.{kind.group}")
-    _refuse_gaps(ADMISSION_POLICY, constraints, namespace)
+    _raise_if_gaps(ADMISSION_POLICY, constraints, namespace)
 
 
-def refuse_weak_binding(binding: Body, kind: Kind, namespace: str) -> None:
+def raise_if_weak_binding(binding: Body, kind: Kind, namespace: str) -> None:
     """Raise when a ValidatingAdmissionPolicyBinding does not make the fence hold in a namespace.
 
     Raises:
@@ -175,7 +175,7 @@ def refuse_weak_binding(binding: Body, kind: Kind, namespace: str) -> None:
     matched = _mapping(spec.get("matchResources"))
     if matched.get("resourceRules") and not _covers(matched["resourceRules"], kind):
         raise _weakened(ADMISSION_BINDING, f"it leaves out some {kind.plural}.{kind.group}")
-    _refuse_gaps(ADMISSION_BINDING, matched, namespace)
+    _raise_if_gaps(ADMISSION_BINDING, matched, namespace)
 
 
 def fingerprint(spec: c.Mapping[str, t.Any]) -> str:
@@ -231,7 +231,7 @@ def _covers(rules: t.Any, kind: Kind) -> bool:
     return "*" in seen or {"CREATE", "UPDATE"} <= seen
 
 
-def _refuse_gaps(kind: Kind, matched: Body, namespace: str) -> None:
+def _raise_if_gaps(kind: Kind, matched: Body, namespace: str) -> None:
     """Raise when a match leaves objects of the namespace out, as far as that can be known without reading it."""
     if matched.get("objectSelector"):
         raise _weakened(kind, "it leaves out objects by their labels")

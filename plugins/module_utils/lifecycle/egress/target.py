@@ -13,7 +13,7 @@ from ..acquire import claim as claims
 from ..acquire import direct
 from ..acquire.egress_label import own_policy
 from ..acquire.match import life_differences
-from ..observed.status import bound_sandbox, refuse_decided
+from ..observed.status import bound_sandbox, raise_if_decided
 
 
 class EgressTargetError(SandboxError):
@@ -51,7 +51,7 @@ def holder_of(ref: ObjectRef, body: Body, now: datetime.datetime) -> Holder:
     Raises:
         EgressTargetError, AcquireError: it cannot have one, or has ended.
     """
-    refuse_decided(body, ref)
+    raise_if_decided(body, ref)
     ends = claims.expires_at(body) if ref.kind is CLAIM else direct.expires_at(body)
     for why in life_differences(body, ends, now):
         raise _unfit(ref, "expired", why, "Acquire another sandbox.")

@@ -76,7 +76,7 @@ class Lease:
         """Whether the controller has decided that it has ended."""
         return condition(body, "Ready").get("reason") in EXPIRED_REASONS
 
-    def refuse_another(self, body: Body) -> None:
+    def raise_if_another(self, body: Body) -> None:
         """Do nothing when the object as it was read is the one that is held.
 
         Raises:
@@ -223,7 +223,7 @@ def renew(
         attempts += 1
         body = _held(client, lease, _step(deadline, bound))
         end, now = lease.ends(body), client.server_time.now()
-        _refuse_ended(lease, end, now.latest)
+        _raise_if_ended(lease, end, now.latest)
         wanted = now.earliest + datetime.timedelta(seconds=lease.ttl if at_least is None else at_least)
         if end is None or end >= wanted:
             return Renewal(dataclasses.replace(lease, expires_at=end), end, changed=False)
@@ -235,7 +235,7 @@ def renew(
             if attempts == _ATTEMPTS or deadline.expired:
                 raise
             continue
-        lease.refuse_another(changed)
+        lease.raise_if_another(changed)
         renewed = dataclasses.replace(lease, expires_at=lease.ends(changed))
         return Renewal(renewed, end, changed=True, look_again=_look_again(end, now))
 
@@ -274,13 +274,13 @@ def ensure_left(
     renewal = retry(deadline, lambda: renew(client, found, deadline, at_least=seconds, dry_run=dry_run))
     if renewal.look_again is not None and not dry_run:
         deadline.sleep(renewal.look_again)
-        retry(deadline, lambda: refuse_lost(client, renewal.lease, deadline))
+        retry(deadline, lambda: raise_if_lost(client, renewal.lease, deadline))
     # A change whose answer was lost is found in place by the next attempt.
     changed = renewal.changed or renewal.lease.expires_at != found.expires_at
     return dataclasses.replace(renewal, before=found.expires_at, changed=changed)
 
 
-def refuse_lost(client: Client, lease: Lease, deadline: Deadline) -> None:
+def raise_if_lost(client: Client, lease: Lease, deadline: Deadline) -> None:
     """Look once whether a lease goes on.
 
     Raises:
@@ -288,14 +288,14 @@ def refuse_lost(client: Client, lease: Lease, deadline: Deadline) -> None:
         ApiError, ApiUnreachableError: that could not be read.
     """
     end = lease.ends(_held(client, lease, deadline))
-    _refuse_ended(lease, end, client.server_time.now().latest)
+    _raise_if_ended(lease, end, client.server_time.now().latest)
 
 
 def _held(client: Client, lease: Lease, deadline: Deadline) -> Body:
     body = read_held(client, lease.ref, deadline)
     if body is None:
         raise lease.lost("gone", "it was deleted")
-    lease.refuse_another(body)
+    lease.raise_if_another(body)
     return body
 
 
@@ -307,7 +307,7 @@ def read_held(client: Client, ref: ObjectRef, deadline: Deadline) -> Body | None
         return None
 
 
-def _refuse_ended(lease: Lease, end: datetime.datetime | None, latest: datetime.datetime) -> None:
+def _raise_if_ended(lease: Lease, end: datetime.datetime | None, latest: datetime.datetime) -> None:
     if end is not None and end <= latest:
         raise lease.lost("expired", f"its lease ended at {timestamp(end)}")
     if end is not None and lease.expires_at is not None and lease.expires_at <= latest:

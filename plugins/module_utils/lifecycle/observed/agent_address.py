@@ -18,7 +18,7 @@ from ...guest.agent import AgentAddress
 from ...guest.errors import GuestTimeoutError, GuestUnauthorizedError, GuestUnreachableError
 from ..errors import AcquireError, check_uid
 from .pod import BoundPod, bind_pod
-from .status import SUSPENDED_REASON, bound_sandbox, named_sandbox, refuse_decided
+from .status import SUSPENDED_REASON, bound_sandbox, named_sandbox, raise_if_decided
 
 #: How the agent is reached: the DNS name of the sandbox, the address of its pod, or through the API server.
 AddressMode = t.Literal["service", "pod_ip", "port_forward"]
@@ -97,7 +97,7 @@ def _find_ready(
             ref, body = find_held(client, namespace, name, deadline, uid=uid)
         except GoneError as error:
             raise error.replace(next_step=error.next_step or _NOT_HELD) from error
-        refuse_decided(body, ref)
+        raise_if_decided(body, ref)
         sandbox = bound_sandbox(body, ref)
         if sandbox is not None:
             return ref, body, sandbox

@@ -32,18 +32,18 @@ from ...deadline import Deadline
 from .diagnosis import pod_complaint
 from .status import DEAD_REASONS, EXPIRED_REASONS, SUSPENDED_REASON, is_rejected, message_of, named_sandbox, reason_of
 
-StandingKind = t.Literal["claim", "direct", "foreign"]
+SandboxKind = t.Literal["claim", "direct", "unmanaged"]
 Phase = t.Literal["ready", "pending", "rejected", "suspended", "expired", "finished", "failed", "terminating"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Standing:
+class SandboxInfo:
     """A sandbox that somebody holds: by a claim, made directly, or made by something else than an acquire.
 
     Attributes:
         name: of the claim, or of the direct Sandbox; with it the sandbox is used and released.
         namespace: where it is.
-        kind: ``claim``, ``direct`` for a Sandbox that an acquire made from a template, or ``foreign`` for one that
+        kind: ``claim``, ``direct`` for a Sandbox that an acquire made from a template, or ``unmanaged`` for one that
             neither an acquire nor a pool made, such as a workspace; the latter cannot be released by its name.
         uid: the uid of that object.
         labels: its labels.
@@ -63,7 +63,7 @@ class Standing:
 
     name: str
     namespace: str
-    kind: StandingKind
+    kind: SandboxKind
     uid: str
     labels: t.Mapping[str, str]
     warm_pool: str | None
@@ -84,14 +84,14 @@ class Standing:
     lease_left: float | None
 
 
-def standing_sandboxes(
+def list_sandboxes(
     client: Client,
     namespace: str,
     deadline: Deadline,
     *,
     name: str | None = None,
     label_selector: str | None = None,
-) -> list[Standing]:
+) -> list[SandboxInfo]:
     """All sandboxes that are held in a namespace, by name; members that wait in a pool are not among them.
 
     Args:
@@ -119,12 +119,12 @@ def standing_sandboxes(
 
 def _from_claim(
     claim: Body, sandboxes: t.Mapping[str, Body], pods: t.Mapping[str, Body], now: datetime.datetime
-) -> Standing:
+) -> SandboxInfo:
     bound = named_sandbox(claim)
     sandbox = sandboxes.get(bound or "", {})
     launch = (sandbox.get("metadata", {}).get("labels") or {}).get(LAUNCH_TYPE_LABEL)
     spec = claim.get("spec") or {}
-    return _standing(
+    return _info(
         claim,
         "claim",
         bound,
@@ -139,12 +139,12 @@ def _from_claim(
     )
 
 
-def _direct(sandbox: Body, pods: t.Mapping[str, Body], now: datetime.datetime) -> Standing:
+def _direct(sandbox: Body, pods: t.Mapping[str, Body], now: datetime.datetime) -> SandboxInfo:
     spec = sandbox.get("spec") or {}
     pod_labels = ((spec.get("podTemplate") or {}).get("metadata") or {}).get("labels") or {}
-    return _standing(
+    return _info(
         sandbox,
-        "direct" if annotation(sandbox, ACQUIRE_ID_ANNOTATION) else "foreign",
+        "direct" if annotation(sandbox, ACQUIRE_ID_ANNOTATION) else "unmanaged",
         _name(sandbox),
         pods.get(_name(sandbox)),
         sandbox,
@@ -157,9 +157,9 @@ def _direct(sandbox: Body, pods: t.Mapping[str, Body], now: datetime.datetime) -
     )
 
 
-def _standing(
+def _info(
     body: Body,
-    kind: StandingKind,
+    kind: SandboxKind,
     sandbox: str | None,
     pod: Body | None,
     serving: Body,
@@ -170,12 +170,12 @@ def _standing(
     warm: bool | None,
     expiry: str | None,
     complaining: tuple[Body, ...],
-) -> Standing:
+) -> SandboxInfo:
     metadata = body.get("metadata", {})
     created, expires = _time(metadata.get("creationTimestamp")), _time(expiry)
     phase, reason, message = _phase(complaining, pod, expires, now)
     status = (pod or {}).get("status") or {}
-    return Standing(
+    return SandboxInfo(
         name=_name(body),
         namespace=str(metadata.get("namespace", "")),
         kind=kind,

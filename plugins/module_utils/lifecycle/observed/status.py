@@ -101,7 +101,7 @@ def _sent(reason: str, claim: Body) -> str:
     return " " + clean_text(f"Pod labels of the claim: {', '.join(f'{key}={value}' for key, value in labels.items())}.")
 
 
-def refuse_decided(body: Body, ref: ObjectRef) -> None:
+def raise_if_decided(body: Body, ref: ObjectRef) -> None:
     """Raise when the controller has decided against a claim or Sandbox, so that nobody waits for it.
 
     Raises:

@@ -175,7 +175,7 @@ class _Reading:
         try:
             return retry(limit, lambda: self._list(kind, namespace, limit))
         except SandboxError as error:
-            _refuse_unknown_credential(error)
+            _raise_if_unknown_credential(error)
             return []
 
     def administrators(self) -> list[Body]:
@@ -214,7 +214,7 @@ class _Reading:
         try:
             return retry(limit, lambda: read(limit))
         except SandboxError as error:
-            _refuse_unknown_credential(error)
+            _raise_if_unknown_credential(error)
             if needed:
                 raise _refused(needed[0], self._namespace, error) from error
             if isinstance(error, NotServedError):
@@ -245,7 +245,7 @@ def _mentions(node: t.Any, field: str) -> bool:
     return False
 
 
-def _refuse_unknown_credential(error: SandboxError) -> None:
+def _raise_if_unknown_credential(error: SandboxError) -> None:
     """A credential that nobody knows is no matter of one source."""
     if isinstance(error, CredentialError) and error.status == 401:
         raise error

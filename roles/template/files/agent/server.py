@@ -104,7 +104,7 @@ class Server:
                 continue
             self._close_lingering()
             if not self._begin(sock):
-                self._refuse_busy(sock)
+                self._raise_if_busy(sock)
 
     def _begin(self, sock: socket.socket) -> bool:
         """Serve a connection in a thread of its own; False when there is no room for one."""
@@ -121,7 +121,7 @@ class Server:
             return False
         return True
 
-    def _refuse_busy(self, sock: socket.socket) -> None:
+    def _raise_if_busy(self, sock: socket.socket) -> None:
         """Answer ``busy`` without waiting for anything."""
         try:
             sock.setblocking(False)

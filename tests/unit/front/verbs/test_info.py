@@ -11,14 +11,14 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.sandboxes import standing_result
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.sandboxes import info_result
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, Result, Verb, perform
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.capacity_info import VERB as CAPACITY_INFO
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.sandbox import VERB as SANDBOX
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.sandbox_info import VERB as SANDBOX_INFO
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.workspace import VERB as WORKSPACE
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.workspace_info import VERB as WORKSPACE_INFO
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import Standing
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import SandboxInfo
 
 from ....faults.fake.cluster import FakeCluster
 from ....faults.fake.controller import NAMESPACE
@@ -113,8 +113,8 @@ def test_list_that_is_refused_fails_with_its_reason(cluster: FakeCluster) -> Non
     assert (result["failed"], result["changed"], result["reason"]) == (True, False, "forbidden")
 
 
-def line(**changes: t.Any) -> Standing:
-    standing: dict[str, t.Any] = {
+def line(**changes: t.Any) -> SandboxInfo:
+    existing: dict[str, t.Any] = {
         "name": "build-1",
         "namespace": "team-a",
         "kind": "claim",
@@ -137,11 +137,11 @@ def line(**changes: t.Any) -> Standing:
         "age": 60.9,
         "lease_left": 3540.1,
     }
-    return Standing(**{**standing, **changes})
+    return SandboxInfo(**{**existing, **changes})
 
 
 def test_line_is_plain_data_with_times_as_text_and_lengths_as_seconds() -> None:
-    result = standing_result(line())
+    result = info_result(line())
     assert result["created_at"] == "2026-01-31T12:00:00Z"
     assert result["expires_at"] == "2026-01-31T13:00:00Z"
     assert (result["age"], result["lease_left"]) == (60, 3540)
@@ -151,13 +151,13 @@ def test_line_is_plain_data_with_times_as_text_and_lengths_as_seconds() -> None:
 
 def test_line_has_the_same_keys_whatever_is_known() -> None:
     unknown = dict.fromkeys(("created_at", "expires_at", "age", "lease_left", "pod", "pod_ip", "warm"))
-    result = standing_result(line(labels={}, **unknown))
-    assert result.keys() == standing_result(line()).keys()
+    result = info_result(line(labels={}, **unknown))
+    assert result.keys() == info_result(line()).keys()
     assert {key for key in unknown if result[key] is not None} == set()
 
 
 def test_lease_that_is_over_is_nought_and_not_unknown() -> None:
-    assert standing_result(line(lease_left=0.0, age=0.0))["lease_left"] == 0
+    assert info_result(line(lease_left=0.0, age=0.0))["lease_left"] == 0
 
 
 def test_capacity_is_the_numbers_of_the_pool(cluster: FakeCluster) -> None:

@@ -15,7 +15,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources im
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.claim import (
     claim_body,
     expires_at,
-    refuse_other,
+    raise_if_other,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.manifest import ManifestBuilder
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
@@ -24,7 +24,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.s
     EXPIRED_REASONS,
     TERMINAL_REASONS,
     bound_sandbox,
-    refuse_decided,
+    raise_if_decided,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.timestamps import timestamp
 
@@ -133,7 +133,7 @@ def test_decision_is_refused_with_the_controllers_words(reason: str) -> None:
     claim = ready("False", reason)
     claim["status"]["conditions"][1]["message"] = "its words"
     with pytest.raises(AcquireError) as caught:
-        refuse_decided(claim, REF)
+        raise_if_decided(claim, REF)
     error = caught.value
     assert (error.reason, error.retryable, error.controller_reason) == ("claim-rejected", False, reason)
     assert error.controller_message == "its words"
@@ -146,7 +146,7 @@ def test_decision_is_refused_with_the_controllers_words(reason: str) -> None:
     ["ReconcilerError", "SandboxNotReady", "AdoptionConflict", "SandboxCreatePending", "SandboxMissing", "New"],
 )
 def test_delay_is_waited_for(reason: str) -> None:
-    refuse_decided(ready("False", reason), REF)
+    raise_if_decided(ready("False", reason), REF)
 
 
 def test_metadata_conflict_is_a_decision_though_the_controller_tries_again() -> None:
@@ -155,23 +155,23 @@ def test_metadata_conflict_is_a_decision_though_the_controller_tries_again() -> 
     words = 'Error seen: metadata override conflict: label "a" is defined in template with value "b"'
     claim["status"]["conditions"][1]["message"] = words
     with pytest.raises(AcquireError) as caught:
-        refuse_decided(claim, REF)
+        raise_if_decided(claim, REF)
     assert (caught.value.reason, caught.value.retryable) == ("claim-rejected", False)
     assert (caught.value.controller_reason, caught.value.controller_message) == ("ReconcilerError", words)
     assert "pod_labels" in str(caught.value)
 
 
 def test_reason_of_a_ready_claim_decides_nothing() -> None:
-    refuse_decided(ready("True", "WarmPoolNotFound", sandbox="python-1"), REF)
+    raise_if_decided(ready("True", "WarmPoolNotFound", sandbox="python-1"), REF)
 
 
 def test_label_of_a_foreign_domain_is_pointed_to_the_setting() -> None:
     with pytest.raises(AcquireError) as caught:
-        refuse_decided(ready("False", "InvalidMetadata"), REF)
+        raise_if_decided(ready("False", "InvalidMetadata"), REF)
     assert "allowed-label-domains" in str(caught.value)
 
 
-def standing(**changes: t.Any) -> Body:
+def existing(**changes: t.Any) -> Body:
     """The claim of an earlier, equal acquire, with changes to its parts."""
     wanted = request(labels={"job": "1"}, pod_labels={"x.io/a": "b"})
     body = claim_body(ManifestBuilder(wanted, REF, "other", NOW))
@@ -196,7 +196,7 @@ def standing(**changes: t.Any) -> Body:
     ids=str,
 )
 def test_claim_that_matches_is_taken(changes: dict[str, t.Any]) -> None:
-    refuse_other(standing(**changes), REF, request(labels={"job": "1"}, pod_labels={"x.io/a": "b"}), NOW)
+    raise_if_other(existing(**changes), REF, request(labels={"job": "1"}, pod_labels={"x.io/a": "b"}), NOW)
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,14 @@ def test_claim_that_matches_is_taken(changes: dict[str, t.Any]) -> None:
 )
 def test_claim_that_differs_is_refused_with_the_difference(changes: dict[str, t.Any], words: str) -> None:
     with pytest.raises(ClaimMismatchError) as caught:
-        refuse_other(standing(**changes), REF, request(labels={"job": "1"}, pod_labels={"x.io/a": "b"}), NOW)
+        raise_if_other(existing(**changes), REF, request(labels={"job": "1"}, pod_labels={"x.io/a": "b"}), NOW)
     assert words in str(caught.value)
     assert (caught.value.reason, caught.value.object) == ("conflict", "SandboxClaim team-a/build-1")
 
 
 def test_every_difference_is_named() -> None:
-    other = standing(spec__warmPoolRef={"name": "node"}, metadata__labels={})
+    other = existing(spec__warmPoolRef={"name": "node"}, metadata__labels={})
     with pytest.raises(ClaimMismatchError) as caught:
-        refuse_other(other, REF, request(labels={"job": "1"}), NOW)
+        raise_if_other(other, REF, request(labels={"job": "1"}), NOW)
     assert "its warm pool is node" in str(caught.value)
     assert "its label job is None" in str(caught.value)

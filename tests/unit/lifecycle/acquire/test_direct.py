@@ -15,7 +15,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputE
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.direct import (
     Template,
     expires_at,
-    refuse_other,
+    raise_if_other,
     sandbox_body,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.manifest import ManifestBuilder
@@ -116,7 +116,7 @@ def test_what_a_path_cannot_honour_is_refused_before_anything_is_sent(options: d
 
 def test_sandbox_that_matches_is_taken() -> None:
     asked = {"labels": {"job": "1"}, "pod_labels": {"tier": "high"}, "runtime_class": "gvisor"}
-    refuse_other(body(**asked), REF, request(**asked), NOW)
+    raise_if_other(body(**asked), REF, request(**asked), NOW)
 
 
 def altered(**changes: t.Any) -> Body:
@@ -126,7 +126,7 @@ def altered(**changes: t.Any) -> Body:
 
 
 @pytest.mark.parametrize(
-    ("standing", "words"),
+    ("existing", "words"),
     [
         (altered(metadata={"annotations": {}}), "it was not acquired as a sandbox"),
         (altered(metadata={"annotations": None}), "it was not acquired as a sandbox"),
@@ -139,16 +139,16 @@ def altered(**changes: t.Any) -> Body:
         ({"metadata": {}, "spec": None}, "it was not acquired as a sandbox"),
     ],
 )
-def test_sandbox_that_is_another_is_refused(standing: Body, words: str) -> None:
+def test_sandbox_that_is_another_is_refused(existing: Body, words: str) -> None:
     with pytest.raises(ClaimMismatchError, match=words) as caught:
-        refuse_other(standing, REF, request(labels={"job": "1"}), NOW)
+        raise_if_other(existing, REF, request(labels={"job": "1"}), NOW)
     assert (caught.value.reason, caught.value.object) == ("conflict", "Sandbox team-a/build-1")
 
 
 def test_other_runtime_class_is_refused_only_when_one_was_asked_for() -> None:
-    refuse_other(body(), REF, request(), NOW)
+    raise_if_other(body(), REF, request(), NOW)
     with pytest.raises(ClaimMismatchError, match="its runtime class is runc, not gvisor"):
-        refuse_other(body(), REF, request(runtime_class="gvisor"), NOW)
+        raise_if_other(body(), REF, request(runtime_class="gvisor"), NOW)
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ def test_fence_of_the_role_is_the_one_that_is_asked_for(rules: Spec) -> None:
 @pytest.mark.parametrize("kind", [NETWORK_POLICY, CILIUM_POLICY], ids=lambda kind: kind.name)
 def test_fence_of_the_role_is_whole(rules: Spec, kind: t.Any) -> None:
     conditions = [{"name": "held", "expression": "true"}]
-    fence.refuse_weak_policy({"spec": {**rules, "matchConditions": conditions}}, kind, "agents")
-    fence.refuse_weak_binding({"spec": BOUND}, kind, "agents")
+    fence.raise_if_weak_policy({"spec": {**rules, "matchConditions": conditions}}, kind, "agents")
+    fence.raise_if_weak_binding({"spec": BOUND}, kind, "agents")
 
 
 def test_white_space_and_messages_are_no_matter(rules: Spec) -> None:
@@ -103,7 +103,7 @@ WEAKENED: dict[str, Change] = {
 @pytest.mark.parametrize("change", WEAKENED.values(), ids=WEAKENED)
 def test_weakened_policy_is_refused(rules: Spec, change: Change) -> None:
     with pytest.raises(fence.FenceWeakenedError) as caught:
-        judged(fence.refuse_weak_policy, rules, change)
+        judged(fence.raise_if_weak_policy, rules, change)
     assert (caught.value.reason, caught.value.retryable) == ("fence-weakened", False)
     assert caught.value.object == "ValidatingAdmissionPolicy namzu-fence-egress"
     assert "admission_fence" in str(caught.value)
@@ -150,7 +150,7 @@ BADLY_BOUND: dict[str, tuple[Change, str]] = {
 @pytest.mark.parametrize(("change", "reason"), BADLY_BOUND.values(), ids=BADLY_BOUND)
 def test_binding_that_does_not_hold_here_is_refused(change: Change, reason: str) -> None:
     with pytest.raises(fence.FenceError) as caught:
-        judged(fence.refuse_weak_binding, BOUND, change)
+        judged(fence.raise_if_weak_binding, BOUND, change)
     assert (caught.value.reason, caught.value.object) == (reason, "ValidatingAdmissionPolicyBinding namzu-fence-egress")
 
 
@@ -167,11 +167,13 @@ def test_binding_that_does_not_hold_here_is_refused(change: Change, reason: str)
     ids=["as made", "everywhere", "audit too", "everywhere but one", "by a label"],
 )
 def test_binding_that_may_hold_here_is_left_to_the_trial(change: Change) -> None:
-    judged(fence.refuse_weak_binding, BOUND, change)
+    judged(fence.raise_if_weak_binding, BOUND, change)
 
 
 def test_policy_that_leaves_the_namespace_out_is_refused(rules: Spec) -> None:
     with pytest.raises(fence.FenceElsewhereError):
         judged(
-            fence.refuse_weak_policy, rules, lambda spec: select(spec, "matchConstraints", operator="In", values=["b"])
+            fence.raise_if_weak_policy,
+            rules,
+            lambda spec: select(spec, "matchConstraints", operator="In", values=["b"]),
         )

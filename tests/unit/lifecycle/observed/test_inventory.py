@@ -15,8 +15,8 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources im
 from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import SYSTEM_CLOCK, Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import CredentialError, UnavailableError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import (
-    Standing,
-    standing_sandboxes,
+    SandboxInfo,
+    list_sandboxes,
 )
 
 PODS = pathlib.Path(__file__).parent / "pods"
@@ -90,20 +90,20 @@ def pod(name: str = "python-1", **status: t.Any) -> Body:
     return {"metadata": about, "spec": {"nodeName": "node-1"}, "status": {"podIP": "10.0.0.7", **status}}
 
 
-def standing(*, query: t.Mapping[str, str] | None = None, **objects: list[t.Any]) -> list[Standing]:
+def existing(*, query: t.Mapping[str, str] | None = None, **objects: list[t.Any]) -> list[SandboxInfo]:
     client: t.Any = Lists(**objects)
-    return standing_sandboxes(client, "team-a", Deadline(5.0, client.clock), **(query or {}))
+    return list_sandboxes(client, "team-a", Deadline(5.0, client.clock), **(query or {}))
 
 
-def one(**objects: list[t.Any]) -> Standing:
-    (found,) = standing(**objects)
+def one(**objects: list[t.Any]) -> SandboxInfo:
+    (found,) = existing(**objects)
     return found
 
 
 def test_claim_says_all_that_its_objects_say() -> None:
     launched = sandbox(labels={"agents.x-k8s.io/launch-type": "warm"})
     found = one(sandboxclaims=[claim(labels={"job": "1"})], sandboxes=[launched], pods=[pod()])
-    assert found == Standing(
+    assert found == SandboxInfo(
         name="build-1",
         namespace="team-a",
         kind="claim",
@@ -135,9 +135,9 @@ def test_direct_sandbox_says_all_that_its_objects_say() -> None:
 
 
 @pytest.mark.parametrize("annotations", [{}, {"other": "1"}, {"sandbox.namzu.ai/acquire-id": ""}, None])
-def test_sandbox_that_no_acquire_made_is_foreign(annotations: Body | None) -> None:
+def test_sandbox_that_no_acquire_made_is_unmanaged(annotations: Body | None) -> None:
     """Found: every Sandbox without an owner, a workspace too, was called direct."""
-    assert one(sandboxes=[sandbox("build-2", owner=None, annotations=annotations)]).kind == "foreign"
+    assert one(sandboxes=[sandbox("build-2", owner=None, annotations=annotations)]).kind == "unmanaged"
 
 
 @pytest.mark.parametrize(("launch", "warm"), [("warm", True), ("cold", False), (None, None)])
@@ -213,17 +213,17 @@ def test_claim_that_is_bound_to_nothing_has_no_pod() -> None:
 
 def test_lease_of_an_expired_one_is_over_and_of_one_without_a_time_endless() -> None:
     endless = {**claim("build-2"), "spec": {}}
-    expired, other = standing(sandboxclaims=[EXPIRED, endless])
+    expired, other = existing(sandboxclaims=[EXPIRED, endless])
     assert (expired.lease_left, other.lease_left, other.expires_at) == (0.0, None, None)
 
 
 def test_members_that_wait_in_a_pool_are_not_listed() -> None:
     pooled, claimed = sandbox("python-2", owner="SandboxWarmPool"), sandbox("python-1")
-    assert [found.name for found in standing(sandboxclaims=[claim()], sandboxes=[pooled, claimed])] == ["build-1"]
+    assert [found.name for found in existing(sandboxclaims=[claim()], sandboxes=[pooled, claimed])] == ["build-1"]
 
 
 def test_sandboxes_are_in_the_order_of_their_names() -> None:
-    found = standing(sandboxclaims=[claim("c"), claim("a")], sandboxes=[sandbox("b", owner=None)])
+    found = existing(sandboxclaims=[claim("c"), claim("a")], sandboxes=[sandbox("b", owner=None)])
     assert [each.name for each in found] == ["a", "b", "c"]
 
 
@@ -234,12 +234,12 @@ def test_objects_without_anything_are_listed_all_the_same() -> None:
 
 
 def test_name_chooses_one() -> None:
-    assert [found.name for found in standing(query={"name": "a"}, sandboxclaims=[claim("a"), claim("b")])] == ["a"]
-    assert standing(query={"name": "none"}, sandboxclaims=[claim("a")]) == []
+    assert [found.name for found in existing(query={"name": "a"}, sandboxclaims=[claim("a"), claim("b")])] == ["a"]
+    assert existing(query={"name": "none"}, sandboxclaims=[claim("a")]) == []
 
 
 def test_selector_chooses_claims_and_direct_sandboxes_by_their_own_labels() -> None:
-    found = standing(
+    found = existing(
         query={"label_selector": "job=1"},
         sandboxclaims=[claim("a", labels={"job": "1"}), claim("b")],
         sandboxes=[
@@ -254,14 +254,14 @@ def test_selector_chooses_claims_and_direct_sandboxes_by_their_own_labels() -> N
 @pytest.mark.parametrize("count", [0, 1, 50])
 def test_inventory_costs_one_list_a_kind_however_much_stands_there(count: int) -> None:
     client: t.Any = Lists(sandboxclaims=[claim(f"c-{number}") for number in range(count)])
-    assert len(standing_sandboxes(client, "team-a", Deadline(5.0, client.clock))) == count
+    assert len(list_sandboxes(client, "team-a", Deadline(5.0, client.clock))) == count
     lists = [(plural, "team-a", None) for plural in ("sandboxclaims", "sandboxes", "pods")]
     assert sorted(client.asked) == sorted(lists)
 
 
 def test_selector_costs_a_second_list_of_sandboxes() -> None:
     client: t.Any = Lists()
-    standing_sandboxes(client, "team-a", Deadline(5.0, client.clock), label_selector="job=1")
+    list_sandboxes(client, "team-a", Deadline(5.0, client.clock), label_selector="job=1")
     asked = sorted((plural, selector or "") for plural, _namespace, selector in client.asked)
     assert asked == [("pods", ""), ("sandboxclaims", "job=1"), ("sandboxes", ""), ("sandboxes", "job=1")]
 
@@ -276,4 +276,4 @@ def test_list_that_fails_for_a_moment_is_read_again(plural: str) -> None:
 @pytest.mark.parametrize("plural", ["sandboxclaims", "sandboxes", "pods"])
 def test_list_that_is_refused_fails(plural: str) -> None:
     with pytest.raises(CredentialError):
-        standing(**{plural: [CredentialError("no", status=403)]})
+        existing(**{plural: [CredentialError("no", status=403)]})

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, SANDBOX, Body
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.status import refuse_decided
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.status import raise_if_decided
 
 REF = CLAIM.ref("team-a", "build-1")
 
@@ -45,7 +45,7 @@ def claim(status: str, reason: str, **fields: t.Any) -> Body:
 
 def error_of(body: Body) -> AcquireError | None:
     try:
-        refuse_decided(body, REF)
+        raise_if_decided(body, REF)
     except AcquireError as error:
         return error
     return None
@@ -77,4 +77,4 @@ def test_claim_that_is_ready_and_names_no_sandbox_fails_at_once(status: Body) ->
     error = error_of(body)
     assert error is not None
     assert (error.reason, error.retryable) == ("not-ready", False)
-    refuse_decided(body, SANDBOX.ref("team-a", "build-1"))
+    raise_if_decided(body, SANDBOX.ref("team-a", "build-1"))
