@@ -22,6 +22,7 @@ author:
   - The namzu.sandbox authors (@namzu)
 extends_documentation_fragment:
   - namzu.sandbox.access
+  - namzu.sandbox.backend
   - namzu.sandbox.agent
   - ansible.builtin.constructed
   - ansible.builtin.inventory_cache
@@ -84,6 +85,11 @@ compose:
   # A play goes on in a new pod of these.
   ansible_sandbox_follow: sandbox_kind == 'workspace'
 ---
+# The sandboxes of a container engine
+plugin: namzu.sandbox.sandboxes
+backend: container
+docker_host: unix:///var/run/docker.sock
+---
 # One team's, kept for a minute
 plugin: namzu.sandbox.sandboxes
 namespace: agents
@@ -98,26 +104,18 @@ import typing as t
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError, SandboxError
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.host_vars import host_vars
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.sandboxes import info_result
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, connect, namespace_of
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.backends.opening import open_backend
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.backends.protocol import Backend
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS, BACKEND
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.names import check_name
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import (
-    SandboxInfo,
-    list_sandboxes,
-)
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.prerequisites import check_namespace
 from ansible_collections.namzu.sandbox.plugins.module_utils.text import clean_value
-
-#: Seconds for reading one namespace: three or four lists.
-LIST_SECONDS = 60.0
 
 #: What changes by itself, and would be wrong as soon as it is kept.
 _PASSING = ("age", "lease_left")
 
+Info = dict[str, t.Any]
 Host = dict[str, t.Any]
 
 
@@ -149,32 +147,33 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return hosts
 
     def _read(self) -> list[Host]:
-        params = {option: self.get_option(option) for option in (*ACCESS, "agent")}
+        params = {option: self.get_option(option) for option in (*ACCESS, *BACKEND, "agent")}
         try:
-            with connect(params, Context(check_mode=True, environ=os.environ)) as client:
-                namespaces = self.get_option("namespaces") or [namespace_of(params, client)]
-                found = [one for namespace in namespaces for one in self._info(client, namespace)]
-            return _named([self._host(one, params) for one in found])
+            with open_backend(params, Context(check_mode=True, environ=os.environ)) as backend:
+                namespaces = self.get_option("namespaces") or [backend.namespace]
+                found = [one for namespace in namespaces for one in self._listed(backend, namespace)]
+                return _named([self._host(one, backend) for one in found])
         except SandboxError as error:
             raise AnsibleParserError(str(error)) from None
 
-    def _info(self, client: t.Any, namespace: str) -> list[SandboxInfo]:
-        check_name("namespaces", namespace)
+    def _listed(self, backend: Backend[t.Any], namespace: str | None) -> list[Info]:
+        if namespace is not None:
+            check_name("namespaces", namespace)
         selector = self.get_option("label_selector") or None
-        found = list_sandboxes(client, namespace, Deadline(LIST_SECONDS, client.clock), label_selector=selector)
+        found = backend.list(name=None, label_selector=selector, namespace=namespace)
         if not found:
-            check_namespace(client, namespace)
+            backend.check_exists(namespace)
         kinds, phases = self.get_option("kinds"), self.get_option("phases")
-        return [one for one in found if _kind(one) in kinds and one.phase in phases]
+        return [one for one in found if _kind(one) in kinds and one["phase"] in phases]
 
-    def _host(self, info: SandboxInfo, params: dict[str, t.Any]) -> Host:
-        known = {key: value for key, value in info_result(info).items() if key not in _PASSING}
-        qualified = self.get_option("hostname") == "qualified"
+    def _host(self, info: Info, backend: Backend[t.Any]) -> Host:
+        known = {key: value for key, value in info.items() if key not in _PASSING}
+        qualified = self.get_option("hostname") == "qualified" and info["namespace"] is not None
         host: Host = {
-            "host": f"{info.name}.{info.namespace}" if qualified else info.name,
+            "host": f"{info['name']}.{info['namespace']}" if qualified else info["name"],
             "variables": {
                 **{f"sandbox_{key}": value for key, value in {**known, "kind": _kind(info)}.items()},
-                **host_vars(known, params, os.environ),
+                **backend.host_vars(known),
             },
         }
         return t.cast("Host", clean_value(host))
@@ -189,8 +188,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, name, strict=strict)
 
 
-def _kind(info: SandboxInfo) -> str:
-    return "workspace" if info.workspace_id is not None else info.kind
+def _kind(info: Info) -> str:
+    return "workspace" if info["workspace_id"] is not None else str(info["kind"])
 
 
 def _named(hosts: list[Host]) -> list[Host]:

@@ -20,6 +20,7 @@ description:
     not from C(environment) of a task.
 extends_documentation_fragment:
   - namzu.sandbox.access
+  - namzu.sandbox.backend
   - namzu.sandbox.agent
 options:
   _terms:
@@ -80,19 +81,13 @@ import typing as t
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import GoneError, SandboxError
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.host_vars import host_vars
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.results.sandboxes import info_result
-from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, connect, namespace_of
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.backends.opening import open_backend
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.backends.protocol import Backend
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.options.specs import ACCESS, BACKEND
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.names import check_name
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.inventory import list_sandboxes
-from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.prerequisites import check_namespace
 from ansible_collections.namzu.sandbox.plugins.module_utils.text import clean_value
-
-#: Seconds for the three lists, retries included.
-READ_SECONDS = 60.0
 
 
 class LookupModule(LookupBase):
@@ -105,39 +100,38 @@ class LookupModule(LookupBase):
             AnsibleLookupError: a name does not exist, an option is wrong, or the API server cannot be read.
         """
         self.set_options(var_options=variables, direct=kwargs)
-        params = {option: self.get_option(option) for option in (*ACCESS, "agent")}
+        params = {option: self.get_option(option) for option in (*ACCESS, *BACKEND, "agent")}
         try:
-            found = self._read(params)
-            names = [str(term) for term in terms]
-            chosen = [_named(found, name, params) for name in names] if names else list(found.values())
+            with open_backend(params, Context(check_mode=True, environ=os.environ)) as backend:
+                found = self._read(backend)
+                names = [str(term) for term in terms]
+                chosen = [_named(found, name, backend.place) for name in names] if names else list(found.values())
         except SandboxError as error:
             raise AnsibleLookupError(f"namzu.sandbox.sandbox: {error}") from None
         phases = self.get_option("phases")
         return [sandbox for sandbox in chosen if not phases or sandbox["phase"] in phases]
 
-    def _read(self, params: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
-        """All sandboxes of the namespace by name."""
-        with connect(params, Context(check_mode=True, environ=os.environ)) as client:
-            namespace = params["namespace"] = namespace_of(params, client)
-            check_name("namespace", namespace)
-            selector = self.get_option("label_selector") or None
-            found = list_sandboxes(client, namespace, Deadline(READ_SECONDS, client.clock), label_selector=selector)
-            if not found:
-                check_namespace(client, namespace)
-        return {sandbox.name: _result(info_result(sandbox), params) for sandbox in found}
+    def _read(self, backend: Backend[t.Any]) -> dict[str, dict[str, t.Any]]:
+        """All sandboxes of the namespace, or of the engine, by name."""
+        if backend.namespace is not None:
+            check_name("namespace", backend.namespace)
+        found = backend.list(name=None, label_selector=self.get_option("label_selector") or None)
+        if not found:
+            backend.check_exists()
+        return {sandbox["name"]: _result(sandbox, backend.host_vars(sandbox)) for sandbox in found}
 
 
-def _result(sandbox: dict[str, t.Any], params: dict[str, t.Any]) -> dict[str, t.Any]:
-    variables = host_vars(sandbox, params, os.environ)
-    host = {"pod_ip": sandbox["pod_ip"], "service": sandbox["service"]}.get(variables["ansible_sandbox_agent_address"])
+def _result(sandbox: dict[str, t.Any], variables: dict[str, t.Any]) -> dict[str, t.Any]:
+    mode = variables.get("ansible_sandbox_agent_address")
+    host = {"pod_ip": sandbox["pod_ip"], "service": sandbox["service"]}.get(str(mode))
     address = {"host": host, "port": variables["ansible_sandbox_agent_port"]} if host else None
     return t.cast("dict[str, t.Any]", clean_value({**sandbox, "address": address, "host_vars": variables}))
 
 
-def _named(found: dict[str, dict[str, t.Any]], name: str, params: dict[str, t.Any]) -> dict[str, t.Any]:
+def _named(found: dict[str, dict[str, t.Any]], name: str, place: str) -> dict[str, t.Any]:
     if name not in found:
         raise GoneError(
-            f"Sandbox {params['namespace']}/{name} does not exist, or does not match label_selector.",
+            f"Sandbox {name} in {place} does not exist, or does not match label_selector.",
             status=404,
             next_step="List the sandboxes with namzu.sandbox.sandbox_info, or set errors='ignore'.",
         )

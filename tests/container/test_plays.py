@@ -176,6 +176,29 @@ def test_another_sandbox_of_the_name_is_left_alone(play: Play) -> None:
     assert results["end"]["changed"]
 
 
+def test_inventory_and_lookup_find_the_sandboxes_of_the_engine(play: Play) -> None:
+    with play.engine.sandbox(labels={"team": "search"}) as sandbox:
+        (play.folder / "engine.sandboxes.yml").write_text(
+            yaml.safe_dump({"plugin": "namzu.sandbox.sandboxes", "label_selector": "team=search"})
+        )
+        (play.folder / "hosts.yml").write_text(
+            yaml.safe_dump([
+                {"hosts": "all", "gather_facts": False, "tasks": [
+                    {"name": "id", "ansible.builtin.command": "id -u"},
+                    {"name": "looked up", "ansible.builtin.assert": {"that": [
+                        "found.uid == sandbox_uid",
+                        "found is namzu.sandbox.ready",
+                        "found is namzu.sandbox.expiring(9999)",
+                    ]}, "vars": {"found": "{{ lookup('namzu.sandbox.sandbox', inventory_hostname) }}"}},
+                ]}
+            ])
+        )  # fmt: skip
+        inventory, book = str(play.folder / "engine.sandboxes.yml"), str(play.folder / "hosts.yml")
+        done = play.command("-i", inventory, book)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"changed: [{sandbox.name}]" in done.stdout
+
+
 def test_the_demo_shows_a_sandbox_and_leaves_none(play: Play) -> None:
     before = play.engine.names()
     done = play.command("namzu.sandbox.demo")

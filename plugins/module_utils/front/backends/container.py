@@ -149,7 +149,7 @@ class ContainerBackend:
                 failures[name] = error
         return released, failures
 
-    def check_exists(self) -> None:
+    def check_exists(self, namespace: str | None = None) -> None:
         """An engine that answered is there."""
 
     def find(self, name: str, deadline: Deadline, *, uid: str | None, heartbeat: float) -> Guest:
@@ -158,7 +158,10 @@ class ContainerBackend:
         agent = Agent(found.agent, subject=f"sandbox {name}", heartbeat=heartbeat)
         return Guest(name, found.container, agent, f"sandbox {name}")
 
-    def list(self, *, name: str | None, label_selector: str | None) -> list[dict[str, t.Any]]:
+    def list(
+        self, *, name: str | None, label_selector: str | None, namespace: str | None = None
+    ) -> list[dict[str, t.Any]]:
+        del namespace  # an engine has none
         labels = equalities(label_selector) if label_selector is not None else None
         deadline = Deadline(READ_SECONDS, self.client.clock)
         return [container_info_result(one) for one in list_containers(self.client, deadline, name=name, labels=labels)]

@@ -122,8 +122,8 @@ class KubernetesBackend:
         released, failures = release_many(self.client, self.place, names, deadline, wait=wait, dry_run=dry_run)
         return [one.name for one in released if one.existed], dict(failures)
 
-    def check_exists(self) -> None:
-        check_namespace(self.client, self.place)
+    def check_exists(self, namespace: str | None = None) -> None:
+        check_namespace(self.client, namespace or self.place)
 
     def find(self, name: str, deadline: Deadline, *, uid: str | None, heartbeat: float) -> Guest:
         check_name("name", name)
@@ -134,12 +134,14 @@ class KubernetesBackend:
         agent = Agent(found.agent, subject=f"sandbox {self.place}/{name}", heartbeat=heartbeat)
         return Guest(name, found.pod, agent, f"sandbox {name}")
 
-    def list(self, *, name: str | None, label_selector: str | None) -> list[dict[str, t.Any]]:
+    def list(
+        self, *, name: str | None, label_selector: str | None, namespace: str | None = None
+    ) -> list[dict[str, t.Any]]:
         from ...lifecycle.observed.inventory import list_sandboxes
         from ..results.sandboxes import info_result
 
         deadline = Deadline(READ_SECONDS, self.client.clock)
-        found = list_sandboxes(self.client, self.place, deadline, name=name, label_selector=label_selector)
+        found = list_sandboxes(self.client, namespace or self.place, deadline, name=name, label_selector=label_selector)
         return [info_result(one) for one in found]
 
     def renew(self, name: str, remaining: float, *, uid: str | None, dry_run: bool) -> Renewed:

@@ -139,14 +139,16 @@ class Backend(t.Protocol[Request]):
             The names of those that existed, and the error of each that could not be released.
         """
 
-    def check_exists(self) -> None:
+    def check_exists(self, namespace: str | None = None) -> None:
         """Check that the place in which nothing was found exists at all; NotFound errors of the backend otherwise."""
 
     def find(self, name: str, deadline: Deadline, *, uid: str | None, heartbeat: float) -> Guest:
         """The agent of a held sandbox that runs; how it is dialed is in its address."""
 
-    def list(self, *, name: str | None, label_selector: str | None) -> list[dict[str, t.Any]]:
-        """The sandboxes that are held, as ``sandbox_info`` returns them, by name."""
+    def list(
+        self, *, name: str | None, label_selector: str | None, namespace: str | None = None
+    ) -> list[dict[str, t.Any]]:
+        """The sandboxes that are held, as ``sandbox_info`` returns them, by name; of another namespace when given."""
 
     def renew(self, name: str, remaining: float, *, uid: str | None, dry_run: bool) -> Renewed:
         """Extend a lease of which fewer than ``remaining`` seconds are left."""
