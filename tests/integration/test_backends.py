@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.namzu.sandbox.plugins.module_utils.api import Sandbox
+
 from ..container.conftest import docker_host  # noqa: F401 - a fixture  # pylint: disable=unused-import
 from .conftest import Body, Play, Pool
 
@@ -96,3 +98,16 @@ def test_one_play_gives_the_same_on_both_backends(
         assert one["release"]["released"] == [one["acquire"]["sandbox"]["name"]]
     changed = {backend: [one[task["name"]]["changed"] for task in PLAY] for backend, one in played.items()}
     assert changed["kubernetes"] == changed["container"]
+
+
+def test_the_python_api_takes_a_sandbox_out_of_a_pool(pool: Pool) -> None:
+    with Sandbox.acquire(pool=pool.name, egress="no_network", **pool.access) as sandbox:
+        assert sandbox.info["warm"]
+        assert sandbox.run("cat", stdin="in", check=True).stdout == b"in"
+        sandbox.files.write("folder/file", "text")
+        with Sandbox.connect(sandbox.name, uid=sandbox.uid, **pool.access) as found:
+            assert found.files.read("folder/file") == b"text"
+        access = {option: value for option, value in pool.access.items() if option != "agent"}
+        assert sandbox.name in {one["name"] for one in Sandbox.list(**access)}
+        sandbox.extend("20m")
+    assert sandbox.name not in {one["name"] for one in Sandbox.list(**access) if one["phase"] == "ready"}

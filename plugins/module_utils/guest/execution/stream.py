@@ -8,6 +8,7 @@ import codecs
 import dataclasses
 import typing as t
 
+from ...errors import SandboxError
 from ..errors import GuestProtocolError, GuestRefusedError
 from ..protocol.wire import CHANNEL_EVENT, CHANNEL_STDERR, CHANNEL_STDOUT, decode_json
 
@@ -61,6 +62,20 @@ class Execution:
     def stderr_text(self) -> str:
         """``stderr`` as UTF-8 text."""
         return _text(self.stderr, self.truncated_stderr)
+
+
+class CommandFailedError(SandboxError):
+    """A program that had to succeed ended with another exit code than 0, or ran into its timeout.
+
+    Attributes:
+        execution: how it ended, with its output.
+    """
+
+    reason = "non-zero-rc"
+
+    def __init__(self, message: str, *, execution: Execution, **common: t.Any) -> None:
+        super().__init__(message, **common)
+        self.execution = execution
 
 
 def _text(data: bytes, truncated: bool) -> str:

@@ -1,0 +1,348 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: Apache-2.0
+"""Sandboxes for Python programs: acquire one, run programs and copy files in it, release it.
+
+    with Sandbox.acquire(image="docker.io/library/python:3.13-slim") as sandbox:
+        print(sandbox.run("python3 -c 'print(6 * 7)'").stdout_text)
+
+The options of an acquire are those of module ``namzu.sandbox.sandbox``. Errors are ``SandboxError`` with ``reason``,
+``retryable`` and ``next_step``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pathlib
+import threading
+import typing as t
+
+from .deadline import Cancellation, Deadline
+from .errors import SandboxError
+from .front.backends.opening import open_backend
+from .front.backends.protocol import Acquisition, Backend
+from .front.options.backend import CONTAINER
+from .front.options.specs import ACCESS, BACKEND, SANDBOX, Spec
+from .front.verb import Context
+from .guest.agent import Agent
+from .guest.execution.stream import CommandFailedError, Execution
+from .guest.files import FileInfo, Files
+from .guest.sessions.sessions import Sessions
+from .lifecycle.durations import length, seconds
+
+__all__ = ["CommandFailedError", "Execution", "Sandbox", "SandboxError", "SandboxFiles"]
+
+#: Seconds for finding, releasing and renewing, and for the answer of the agent beyond a timeout.
+CALL_SECONDS = 60.0
+#: Seconds that a program or a copy without a timeout may take: a day, so that even that is bounded.
+UNBOUNDED_SECONDS = 86400.0
+#: How long a sandbox outlives a program that was killed; a living one renews the lease three times in it.
+DEFAULT_TTL = "5m"
+
+Command = str | t.Sequence[str]
+Output = t.Callable[[bytes], object]
+
+
+class Sandbox:
+    """A sandbox that this program holds or uses. ``run`` and ``files`` may be called from several threads.
+
+    Attributes:
+        name, uid: by which it is found, and told from another one of that name.
+        info: the sandbox as module ``namzu.sandbox.sandbox`` returns it; empty for one that ``connect`` found.
+        agent: the agent in it.
+        files: its files.
+        sessions: programs that go on without a connection.
+    """
+
+    def __init__(self, held: _Held, agent: Agent, name: str, uid: str | None, info: t.Mapping[str, t.Any]) -> None:
+        """See ``acquire`` and ``connect``."""
+        self._held = held
+        self.agent = agent
+        self.name = name
+        self.uid = uid
+        self.info = info
+        self.files = SandboxFiles(self)
+        self.sessions = Sessions(agent)
+
+    @classmethod
+    def acquire(
+        cls,
+        *,
+        pool: str | None = None,
+        template: str | None = None,
+        image: str | None = None,
+        backend: str | None = None,
+        ttl: float | str = DEFAULT_TTL,
+        **options: t.Any,
+    ) -> t.Self:
+        """Acquire and verify a sandbox. Its lease is renewed until it is released, or this process ends.
+
+        Args:
+            pool: a SandboxWarmPool (option ``warm_pool``).
+            template: a SandboxTemplate.
+            image: an image of a container engine; the backend is ``container`` then, unless it is given.
+            backend: ``kubernetes`` or ``container``; ``NAMZU_SANDBOX_BACKEND``, else Kubernetes, when not given.
+            ttl: seconds (at least 10), or ``90s``, ``15m``: how long it lives on when this process is killed.
+            options: further options of module ``namzu.sandbox.sandbox``, such as ``egress`` and ``name``.
+
+        Raises:
+            SandboxError: there is none, or it is not as safe as was asked for; what this call created is released.
+            TypeError: there is no such option.
+        """
+        source = {"warm_pool": pool, "template": template, "image": image}
+        params = _params(SANDBOX, {**options, **source, "backend": _backend(backend, image), "ttl": str(ttl)})
+        held = _Held(params)
+        with held.closed_on_failure():
+            acquired = held.backend.acquire(held.backend.request(params))
+            held.renew(acquired, length("ttl", params["ttl"]))
+            return cls._of(held, acquired, params)
+
+    @classmethod
+    def acquire_many(cls, count: int, **options: t.Any) -> list[t.Self]:
+        """Acquire ``count`` (1 to 1000) at once, all or none; see ``acquire``. Each is released by itself."""
+        backend = _backend(options.pop("backend", None), options.get("image"))
+        given = {"ttl": DEFAULT_TTL, **options, "backend": backend, "warm_pool": options.pop("pool", None)}
+        given.pop("pool", None)
+        params = _params(SANDBOX, {**given, "ttl": str(given["ttl"])})
+        first = _Held(params)
+        with first.closed_on_failure():
+            batch = first.backend.acquire_many(first.backend.request(params), count, "release_all")
+            if batch.error is not None:
+                raise batch.error
+            sandboxes = []
+            for acquired in batch.acquired:
+                held = _Held(params)
+                held.renew(acquired, length("ttl", params["ttl"]))
+                sandboxes.append(cls._of(held, acquired, params))
+        first.close()
+        return sandboxes
+
+    @classmethod
+    def connect(cls, name: str, *, uid: str | None = None, **options: t.Any) -> t.Self:
+        """Use a sandbox that is held already. Its lease is not renewed, and the end of a block does not release it.
+
+        Args:
+            uid: refuse another one of that name.
+            options: where it is: ``backend``, ``namespace``, ``kubeconfig``, ``docker_host``, ``agent`` and so on.
+
+        Raises:
+            SandboxError: there is no such sandbox, or it is not ready.
+        """
+        params = _params({**ACCESS, **BACKEND, "agent": {}}, options)
+        held = _Held(params)
+        with held.closed_on_failure():
+            guest = held.backend.find(name, Deadline(CALL_SECONDS), uid=uid, heartbeat=_heartbeat(params))
+            return cls(held, guest.agent, name, uid, {})
+
+    @staticmethod
+    def list(*, label_selector: str | None = None, **options: t.Any) -> list[dict[str, t.Any]]:
+        """The sandboxes that are held, as module ``namzu.sandbox.sandbox_info`` returns them."""
+        params = _params({**ACCESS, **BACKEND}, options)
+        with open_backend(params, Context(check_mode=True, environ=os.environ)) as backend:
+            return backend.list(name=None, label_selector=label_selector)
+
+    @classmethod
+    def _of(cls, held: _Held, acquired: Acquisition, params: dict[str, t.Any]) -> t.Self:
+        agent = Agent(acquired.agent, subject=f"sandbox {acquired.name}", heartbeat=_heartbeat(params))
+        return cls(held, agent, acquired.name, acquired.uid, acquired.result)
+
+    def run(
+        self,
+        command: Command,
+        *,
+        timeout: float | None = None,
+        stdin: bytes | str | None = None,
+        env: t.Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        check: bool = False,
+        on_stdout: Output | None = None,
+        on_stderr: Output | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> Execution:
+        """Run a program and wait for its end.
+
+        Args:
+            command: a line for ``/bin/sh``, or program and arguments, which no shell reads.
+            timeout: seconds (above 0) after which its process group is ended; the result has ``timed_out``.
+            stdin: its standard input.
+            env: further variables.
+            cwd: absolute, or relative to the workspace, which is the default.
+            check: raise CommandFailedError when it does not end with 0.
+            on_stdout, on_stderr: called with bytes as they arrive.
+            cancellation: ends the call, and the program with it, when it is cancelled.
+
+        Raises:
+            CommandFailedError: with ``check``; it has the ``execution``.
+            SandboxError: the program did not start, or the connection or the sandbox was lost.
+        """
+        self._held.raise_if_lost()
+        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else [*command]
+        calls = {"stdout": on_stdout, "stderr": on_stderr}
+
+        def on_output(stream: str, data: bytes) -> None:
+            call = calls[stream]
+            if call is not None:
+                call(data)
+
+        deadline = Deadline(UNBOUNDED_SECONDS if timeout is None else timeout + CALL_SECONDS)
+        with (cancellation or Cancellation()).cutting(deadline.cancel):
+            execution = self.agent.execute(
+                argv,
+                deadline=deadline,
+                timeout=timeout,
+                stdin=stdin.encode() if isinstance(stdin, str) else stdin,
+                env=env,
+                cwd=cwd,
+                on_output=on_output if on_stdout or on_stderr else None,
+            )
+        if check and (execution.rc != 0 or execution.timed_out):
+            raise _failed(self.name, argv, execution)
+        return execution
+
+    def extend(self, remaining: float | str) -> None:
+        """Renew the lease unless at least ``remaining`` (seconds, or ``15m``) are left."""
+        self._held.raise_if_lost()
+        self._held.backend.renew(self.name, seconds("remaining", remaining), uid=self.uid, dry_run=False)
+
+    def release(self) -> None:
+        """Release the sandbox; one that is gone already is fine.
+
+        Raises:
+            SandboxError: it could not be released; its lease ends all the same.
+        """
+        self._held.stop()
+        try:
+            _names, failures = self._held.backend.release(
+                {self.name: self.uid}, Deadline(CALL_SECONDS), wait=False, dry_run=False
+            )
+        finally:
+            self._held.close()
+        for error in failures.values():
+            if error.reason != "replaced":
+                raise error
+
+    def __enter__(self) -> t.Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._held.renewing:
+            self.release()
+        else:
+            self._held.close()
+
+
+class SandboxFiles:
+    """The files of a sandbox. Paths are absolute, or relative to the workspace. Each copy is bounded by a day."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        """See ``Sandbox.files``."""
+        self._files = Files(sandbox.agent)
+
+    def read(self, path: str) -> bytes:
+        """The content of a file, which is held in memory."""
+        buffer = io.BytesIO()
+        self._files.fetch(path, buffer, deadline=Deadline(UNBOUNDED_SECONDS))
+        return buffer.getvalue()
+
+    def write(self, path: str, content: bytes | str, *, mode: int | None = None) -> None:
+        """Write a file whole or not at all; folders that are missing are created."""
+        data = content.encode() if isinstance(content, str) else content
+        self._files.put(data, path, mode=mode, parents=True, deadline=Deadline(UNBOUNDED_SECONDS))
+
+    def upload(self, source: str | os.PathLike[str], path: str) -> None:
+        """Copy a file of this machine into the sandbox in constant memory; its mode goes with it."""
+        with pathlib.Path(source).open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode & 0o777
+            self._files.put(file, path, mode=mode, parents=True, deadline=Deadline(UNBOUNDED_SECONDS))
+
+    def download(self, path: str, target: str | os.PathLike[str]) -> FileInfo:
+        """Copy a file of the sandbox to this machine in constant memory; a failure leaves the old target."""
+        part = pathlib.Path(f"{os.fspath(target)}.part")
+        try:
+            with part.open("wb") as file:
+                info = self._files.fetch(path, file, deadline=Deadline(UNBOUNDED_SECONDS))
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+        return info
+
+
+class _Held:
+    """The backend of one sandbox, and the thread that renews its lease."""
+
+    def __init__(self, params: dict[str, t.Any]) -> None:
+        self._params = params
+        self._stack = contextlib.ExitStack()
+        self.backend: Backend[t.Any] = self._stack.enter_context(_opened(params))
+        self._ended = threading.Event()
+        self._lost: SandboxError | None = None
+        self.renewing = False
+
+    @contextlib.contextmanager
+    def closed_on_failure(self) -> t.Iterator[None]:
+        """Close the connection when the block fails."""
+        try:
+            yield
+        except BaseException:
+            self.stop()
+            self.close()
+            raise
+
+    def renew(self, acquired: Acquisition, ttl: float) -> None:
+        """Renew the lease from now on, three times in its length."""
+        self.renewing = True
+        threading.Thread(target=self._renew, args=(acquired, ttl), name="namzu-lease", daemon=True).start()
+
+    def _renew(self, acquired: Acquisition, ttl: float) -> None:
+        with _opened(self._params) as backend:
+            while not self._ended.wait(ttl / 3):
+                try:
+                    backend.renew(acquired.name, ttl, uid=acquired.uid, dry_run=False)
+                except SandboxError as error:
+                    if not error.retryable:
+                        self._lost = error
+                        return
+
+    def raise_if_lost(self) -> None:
+        """Raise what ended the lease."""
+        if self._lost is not None:
+            raise self._lost
+
+    def stop(self) -> None:
+        """Renew no more."""
+        self._ended.set()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._stack.close()
+
+
+def _failed(name: str, argv: t.Sequence[str], execution: Execution) -> CommandFailedError:
+    ended = "ran into its timeout" if execution.timed_out else f"ended with exit code {execution.rc}"
+    reason = "timeout" if execution.timed_out else "non-zero-rc"
+    last = execution.stderr_text.strip().rpartition("\n")[2]
+    text = f"Sandbox {name}: {argv[-1] if argv[0] == '/bin/sh' else argv[0]} {ended}."
+    return CommandFailedError(f"{text} Its last line: {last}" if last else text, execution=execution, reason=reason)
+
+
+def _opened(params: dict[str, t.Any]) -> contextlib.AbstractContextManager[Backend[t.Any]]:
+    return open_backend(params, Context(check_mode=False, environ=os.environ))
+
+
+def _params(spec: Spec, given: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    unknown = sorted(set(given) - set(spec))
+    if unknown:
+        raise TypeError(f"there is no option {', '.join(unknown)}; there are {', '.join(sorted(spec))}")
+    defaults = {name: option.get("default") for name, option in spec.items()}
+    return {**defaults, **{name: value for name, value in given.items() if value is not None}}
+
+
+def _backend(backend: str | None, image: str | None) -> str | None:
+    return CONTAINER if backend is None and image is not None else backend
+
+
+def _heartbeat(params: t.Mapping[str, t.Any]) -> float:
+    from .front.options.agent import heartbeat_of
+
+    return heartbeat_of(params.get("agent"))
