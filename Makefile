@@ -52,6 +52,10 @@ collection: environments ## The collection's tarball, and a path with nothing bu
 	@$(FROM_DIST) $(PY313)/ansible-galaxy collection install --offline --no-deps --collections-path '$(DIST)' '$(DIST)'/namzu-sandbox-*.tar.gz >/dev/null
 	@ln -s '$(abspath .venv/py313)'/lib/python3.13/site-packages/ansible_collections/kubernetes '$(DIST)'/ansible_collections/
 
+.PHONY: wheel
+wheel: environments ## The wheel namzu-sandbox for Python programs, in build/dist
+	@.venv/bin/uv build --quiet --wheel --out-dir '$(DIST)' . && ls '$(DIST)'/*.whl
+
 .PHONY: test
 test: environments ## All tests that need neither Go nor Kubernetes: lint, unit, sanity, containers
 	@$(NOX) --tags test

@@ -20,16 +20,16 @@ import typing as t
 
 from .deadline import Cancellation, Deadline
 from .errors import SandboxError
-from .front.backends.opening import open_backend
-from .front.backends.protocol import Acquisition, Backend
 from .front.options.backend import CONTAINER
 from .front.options.specs import ACCESS, BACKEND, SANDBOX, Spec
-from .front.verb import Context
 from .guest.agent import Agent
 from .guest.execution.stream import CommandFailedError, Execution
 from .guest.files import FileInfo, Files
 from .guest.sessions.sessions import Sessions
 from .lifecycle.durations import length, seconds
+
+if t.TYPE_CHECKING:
+    from .front.backends.protocol import Acquisition, Backend
 
 __all__ = ["CommandFailedError", "Execution", "Sandbox", "SandboxError", "SandboxFiles"]
 
@@ -139,7 +139,7 @@ class Sandbox:
     def list(*, label_selector: str | None = None, **options: t.Any) -> list[dict[str, t.Any]]:
         """The sandboxes that are held, as module ``namzu.sandbox.sandbox_info`` returns them."""
         params = _params({**ACCESS, **BACKEND}, options)
-        with open_backend(params, Context(check_mode=True, environ=os.environ)) as backend:
+        with _opened(params) as backend:
             return backend.list(name=None, label_selector=label_selector)
 
     @classmethod
@@ -327,6 +327,10 @@ def _failed(name: str, argv: t.Sequence[str], execution: Execution) -> CommandFa
 
 
 def _opened(params: dict[str, t.Any]) -> contextlib.AbstractContextManager[Backend[t.Any]]:
+    # It loads a client of the backend, which importing this module need not wait for.
+    from .front.backends.opening import open_backend
+    from .front.verb import Context
+
     return open_backend(params, Context(check_mode=False, environ=os.environ))
 
 

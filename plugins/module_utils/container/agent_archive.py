@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import pathlib
@@ -13,7 +14,11 @@ from ..errors import MissingDependencyError
 from .names import AGENT, FOLDER, LEASE, LEASE_USER, PRIVATE, TOKEN
 
 #: Beside the collection's plugins; the same files that role ``template`` puts into a ConfigMap.
-_SOURCE = pathlib.Path(__file__).resolve().parents[3] / "roles" / "template" / "files" / "agent"
+#: Where the collection has the agent's files, and where the wheel has them.
+_SOURCES = (
+    pathlib.Path(__file__).resolve().parents[3] / "roles" / "template" / "files" / "agent",
+    pathlib.Path(__file__).resolve().parents[1] / "_agent",
+)
 
 
 @functools.cache
@@ -22,16 +27,15 @@ def agent_files() -> dict[str, bytes]:
 
     Raises MissingDependencyError where the collection is not installed as a whole.
     """
-    try:
-        files = {path.name: path.read_bytes() for path in sorted(_SOURCE.glob("*.py"))}
-    except OSError:
-        files = {}
-    if "__main__.py" not in files:
-        raise MissingDependencyError(
-            f"The agent's files are not at {_SOURCE}.",
-            next_step="Run the task on the controller (connection: local), where the whole collection is installed.",
-        )
-    return files
+    for folder in _SOURCES:
+        with contextlib.suppress(OSError):
+            files = {path.name: path.read_bytes() for path in sorted(folder.glob("*.py"))}
+            if "__main__.py" in files:
+                return files
+    raise MissingDependencyError(
+        f"The agent's files are not at {_SOURCES[0]}.",
+        next_step="Run the task on the controller (connection: local), where the whole collection is installed.",
+    )
 
 
 def agent_archive(until: int, token: str) -> bytes:
