@@ -40,7 +40,6 @@ UNBOUNDED_SECONDS = 86400.0
 #: How long a sandbox outlives a program that was killed; a living one renews the lease three times in it.
 DEFAULT_TTL = "5m"
 
-Command = str | t.Sequence[str]
 Output = t.Callable[[bytes], object]
 
 
@@ -149,7 +148,7 @@ class Sandbox:
 
     def run(
         self,
-        command: Command,
+        command: str | t.Sequence[str],
         *,
         timeout: float | None = None,
         stdin: bytes | str | None = None,

@@ -14,7 +14,7 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LONGEST_FILE = 400
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
-APACHE = ("plugins/module_utils/", "roles/template/files/agent/")
+APACHE = ("wheel/", "plugins/module_utils/", "roles/template/files/agent/")
 # Written by tools, and licensed in REUSE.toml.
 HEADERLESS = re.compile(r"requirements/.*\.txt|LICENSE.*|.*\.(json|sum|mod)|changelogs/changelog\.yaml|tests/.*\.ya?ml")
 
