@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
 from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.backends.kubernetes import KubernetesBackend
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.guests import find_guest
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire, would_acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.staleness import TEMPLATE_ANNOTATION
@@ -114,7 +115,7 @@ def _by_selector(cluster: FakeCluster, client: Client, seconds: float) -> object
 def _finding_a_guest(cluster: FakeCluster, client: Client, seconds: float) -> object:
     agent = {"port": cluster.agent.port, "address": "pod_ip"}
     params = {"workspace_id": workspace_ground.ID, "namespace": NAMESPACE, "agent": agent}
-    return find_guest(params, client, Deadline(seconds, client.clock))
+    return find_guest(params, KubernetesBackend(client, params, {}), Deadline(seconds, client.clock))
 
 
 OPERATIONS: dict[str, Operation] = {
