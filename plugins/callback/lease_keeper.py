@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: lease_keeper
 type: aggregate
-short_description: Renew what a play holds, and give it back when the play ends
+short_description: Renew the leases of a play, and release its sandboxes at the end
 version_added: 0.1.0
 description:
   - Renews the lease of every sandbox that the play acquires with M(namzu.sandbox.sandbox) on the controller, each

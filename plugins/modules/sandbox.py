@@ -2,13 +2,13 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Acquire a sandbox, or give it back."""
+"""Acquire or release sandboxes."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: sandbox
-short_description: Take a sandbox out of a warm pool, or give it back
+short_description: Acquire or release sandboxes
 version_added: 0.1.0
 description:
   - Makes a SandboxClaim on a SandboxWarmPool of the agent-sandbox controller, waits until it is bound, reads the live
@@ -24,7 +24,7 @@ author:
 options:
   state:
     description:
-      - V(present) acquires a sandbox. V(absent) gives the one of that O(name) back; one that is gone already is fine.
+      - V(present) acquires a sandbox. V(absent) releases the one of that O(name); one that is gone already is fine.
     type: str
     choices: [present, absent]
     default: present
@@ -55,12 +55,12 @@ options:
     elements: dict
   names:
     description:
-      - With O(state=absent), names of sandboxes to give back, all at the same time.
+      - With O(state=absent), names of sandboxes to release, all at the same time.
     type: list
     elements: str
   label_selector:
     description:
-      - With O(state=absent), gives back the sandboxes whose claims match. It must not be empty.
+      - With O(state=absent), releases the sandboxes whose claims match. It must not be empty.
     type: str
   count:
     description:
@@ -69,7 +69,7 @@ options:
     type: int
   on_failure:
     description:
-      - What O(count) does when one of them cannot be had. V(release_all) gives back everything that this task made;
+      - What O(count) does when one of them cannot be had. V(release_all) releases everything that this task made;
         V(keep) keeps what could be had. The task fails either way, and RV(failures) says for which.
     type: str
     choices: [release_all, keep]
@@ -116,7 +116,7 @@ options:
     default: 1h
   release_on_end:
     description:
-      - Whether the sandbox is given back when ansible-playbook ends, however that ends. A sandbox that stood there
+      - Whether the sandbox is released when ansible-playbook ends, however that ends. A sandbox that stood there
         before this task is not.
       - It is done by the callback plugin P(namzu.sandbox.lease_keeper#callback), and refused where that is not active;
         so it needs C(callbacks_enabled = namzu.sandbox.lease_keeper) in C(ansible.cfg), and a task that runs on the
@@ -140,7 +140,7 @@ options:
     description:
       - What to do about a sandbox that is older than the last edit of its template. A pool whose C(updateStrategy) is
         C(OnReplenish), the default, hands such members out on purpose.
-      - V(report) says so in RV(sandbox.stale) and in a warning, and V(refuse) gives it back and fails. Either costs two
+      - V(report) says so in RV(sandbox.stale) and in a warning, and V(refuse) releases it and fails. Either costs two
         more reads, one of them of the template. V(ignore) does not look.
     type: str
     choices: [ignore, report, refuse]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""``sandbox``: acquire sandboxes out of a warm pool or from a template, or give them back."""
+"""``sandbox``: acquire sandboxes, or release them."""
 
 from __future__ import annotations
 

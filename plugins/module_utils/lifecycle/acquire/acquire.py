@@ -39,7 +39,7 @@ _SILENT = (GuestUnreachableError, GuestTimeoutError)
 
 
 def acquire(client: Client, request: AcquireRequest, *, cancellation: Cancellation | None = None) -> Acquired:
-    """Take a sandbox out of a warm pool, or make one from a template, and prove that it is without privileges.
+    """Acquire a sandbox from a warm pool or a template, and verify that it has no privileges.
 
     With a name that a matching sandbox already has, that one is bound and probed anew, and ``created`` is False. Any
     failure, an interrupt included, first deletes the claim or Sandbox that this call made.

@@ -49,7 +49,7 @@ class AcquireRequest:
         agent_address: ``service`` (the sandbox's DNS name), ``pod_ip``, or ``port_forward`` through the API server.
         wait_for_template: wait within ``ready_timeout`` for a template that is not there yet, instead of failing.
         on_stale: what becomes of a sandbox that is older than its template: ``ignore`` does not look, ``report`` says
-            so, ``refuse`` gives it back; the latter two cost two reads.
+            so, ``refuse`` releases it; the latter two cost two reads.
         egress: what it may reach, and how that is proven; None asks nothing of it.
         ingress: who may reach its agent; ``unverified`` asks nothing of it.
         network_probe: whether the egress is also tried from inside.

@@ -50,7 +50,7 @@ class Keeper:
         Args:
             client: who asks; it must stay open as long as the keeper.
             renewed: False for one that is only to be given back by ``release_marked``.
-            release_on_end: whether ``release_marked`` gives it back.
+            release_on_end: whether ``release_marked`` releases it.
         """
         entry = self.registry.hold(client, lease, renewed=renewed, release_on_end=release_on_end)
         with self._changed:

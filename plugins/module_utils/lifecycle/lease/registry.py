@@ -53,7 +53,7 @@ class Entry:
         failures: attempts in a row that failed.
         busy: whether an attempt is under way.
         renewed: whether it is renewed; False for one that is only to be given back at the end.
-        leaving: whether somebody is about to give it back, so that its end is no loss.
+        leaving: whether it is about to be released, so that its end is no loss.
         releasing: whether the keeper itself is giving it back.
         lost: why it will never be renewed again, or None.
         renewals: how many succeeded.
