@@ -40,6 +40,8 @@ _IDLE_SECONDS = 2 * 86400.0
 _IDS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}")
 _SAID = 600
 
+Result = t.TypeVar("Result")
+
 
 class PodSocket(socket.socket):
     """Our end of a connection to a port of a pod.
@@ -176,6 +178,8 @@ def _refused(pod: ObjectRef, status: int) -> Exception:
 def _carry(remote: t.Any, theirs: socket.socket, errors: list[bytes]) -> None:
     """Carry bytes both ways until either side ends, then close both."""
     wire = remote.sock  # the library forgets it when the other side closes
+    if isinstance(wire, ssl.SSLSocket):
+        remote.sock = _SharedTls(wire)
     outward = threading.Thread(target=_to_them, args=(remote, wire, theirs), name="namzu-port-forward", daemon=True)
     outward.start()
     try:
@@ -189,13 +193,55 @@ def _carry(remote: t.Any, theirs: socket.socket, errors: list[bytes]) -> None:
         wire.close()
 
 
+class _SharedTls:
+    """A TLS connection that one thread reads while another writes, as far as the WebSocket library uses it.
+
+    OpenSSL allows one call at a time for a connection, and the ``ssl`` module of Python 3.11 and 3.12 does not see to
+    that: a read and a write at the same moment corrupted the connection, and the API server closed it. Here each call
+    has the lock, and none waits for the other side while it has it.
+    """
+
+    def __init__(self, sock: ssl.SSLSocket) -> None:
+        sock.setblocking(False)
+        self._sock = sock
+        self._lock = threading.Lock()
+
+    def recv(self, size: int) -> bytes:
+        return self._done(lambda: self._sock.recv(size))
+
+    def send(self, data: bytes) -> int:
+        return self._done(lambda: self._sock.send(data))
+
+    def gettimeout(self) -> float:
+        return _IDLE_SECONDS
+
+    def settimeout(self, seconds: float) -> None:
+        """It is always the time of silence after which a connection ends."""
+
+    def close(self) -> None:
+        """The socket is closed when both threads have ended."""
+
+    def _done(self, call: t.Callable[[], Result]) -> Result:
+        while True:
+            try:
+                with self._lock:
+                    return call()
+            except ssl.SSLWantReadError:
+                event = select.POLLIN
+            except ssl.SSLWantWriteError:
+                event = select.POLLOUT
+            ready = select.poll()
+            ready.register(self._sock, event)
+            if not ready.poll(_IDLE_SECONDS * 1000):
+                raise TimeoutError
+
+
 def _to_us(remote: t.Any, theirs: socket.socket, errors: list[bytes]) -> None:
     import websocket
 
     introduced: set[int] = set()
     # Any failure ends the connection, and the socket's other end sees that as one of its own.
     with contextlib.suppress(websocket.WebSocketException, OSError):
-        # Not None: a read without an end holds the lock of a TLS connection, which the other direction needs.
         remote.settimeout(_IDLE_SECONDS)
         while (message := remote.recv()) and isinstance(message, bytes):
             channel, content = message[0], message[1:]
