@@ -223,11 +223,12 @@ class _SharedTls:
 
     def _done(self, call: t.Callable[[], Result]) -> Result:
         while True:
+            event = select.POLLIN
             try:
                 with self._lock:
                     return call()
             except ssl.SSLWantReadError:
-                event = select.POLLIN
+                pass
             except ssl.SSLWantWriteError:
                 event = select.POLLOUT
             ready = select.poll()
