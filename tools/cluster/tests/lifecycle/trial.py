@@ -99,7 +99,9 @@ def begin_up() -> subprocess.Popen[str]:
 def kubectl(*arguments: str, text: str | None = None) -> str:
     argv = [str(LAYOUT.bin / "kubectl"), "--kubeconfig", str(LAYOUT.kubeconfig), *arguments]
     answer = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=90, check=False)
-    assert answer.returncode == 0, f"kubectl {' '.join(arguments)}: {answer.stderr}"
+    # A run's summary shows the first line of a message alone; a traceback has its reason in the last.
+    reason = answer.stderr.strip().rpartition("\n")[2]
+    assert answer.returncode == 0, f"kubectl {arguments[0]}: {reason}\n{' '.join(arguments)}\n{answer.stderr}"
     return answer.stdout
 
 
