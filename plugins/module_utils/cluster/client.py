@@ -13,6 +13,7 @@ import urllib.parse
 
 from ..deadline import SYSTEM_CLOCK, Clock, Deadline
 from ..errors import AccessError, ApiAnswerError, ApiTimeoutError, ApiUnreachableError, NotServedError
+from ..resolution import unknown_host
 from ..text import clean_text
 from .auth.access import Access
 from .resources import Body, Kind, ObjectRef
@@ -326,12 +327,12 @@ class Client:
                 next_step=f"Check ca_cert and the address (from: {self.access.source}).",
             )
         # A refused connection is a NewConnectionError, which urllib3 derives from ConnectTimeoutError.
-        refused = isinstance(error, failures.NewConnectionError)
-        slow = isinstance(error, failures.ConnectTimeoutError) and not refused
+        slow = isinstance(error, failures.ConnectTimeoutError) and not isinstance(error, failures.NewConnectionError)
         return (ApiTimeoutError if slow else ApiUnreachableError)(
             f"{method} {subject}: no connection to {self.access.server}: {_cause(error)}.",
             sent=sent,
             object=subject,
+            retryable=not unknown_host(error),
             next_step=f"Check that the server is up and that this is the right address (from: {self.access.source}).",
         )
 
@@ -367,8 +368,7 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def _may_have_been_sent(error: Exception) -> bool:
-    not_sent = (failures.NewConnectionError, failures.ConnectTimeoutError, HandshakeError, failures.ProxyError)
-    return not isinstance(error, not_sent)
+    return not isinstance(error, (failures.ConnectTimeoutError, HandshakeError, failures.ProxyError))
 
 
 def _cause(error: BaseException) -> str:

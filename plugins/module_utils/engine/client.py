@@ -31,6 +31,7 @@ from ..errors import (
     InvalidError,
     UnavailableError,
 )
+from ..resolution import unknown_host
 from ..text import clean_text
 from .access import EngineAccess
 from .connection import ResponseSource, dial, seconds_left, shut
@@ -252,7 +253,9 @@ class EngineClient:
                 raise ApiTimeoutError(f"{what}: {where} was cut off.", sent=True, object=self.name) from None
             words = error.strerror or type(error).__name__
             lost = "the connection broke" if sent else "no connection"
-            raise ApiUnreachableError(f"{what}: {lost} ({words}) at {where}.", sent=sent, object=self.name) from None
+            raise ApiUnreachableError(
+                f"{what}: {lost} ({words}) at {where}.", sent=sent, object=self.name, retryable=not unknown_host(error)
+            ) from None
         except (http.client.HTTPException, ValueError) as error:
             if isinstance(error, (http.client.RemoteDisconnected, http.client.IncompleteRead)):
                 raise ApiUnreachableError(

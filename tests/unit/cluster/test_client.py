@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import time
 import typing as t
 
@@ -201,7 +202,17 @@ def test_name_that_does_not_resolve_is_unreachable() -> None:
     access = Access(server="http://no-such-host.invalid")
     with Client(access) as client, pytest.raises(ApiUnreachableError) as caught:
         client.get(ONE, Deadline(5.0))
-    assert not caught.value.sent
+    assert (caught.value.sent, caught.value.retryable) == (False, False)
+
+
+def test_resolver_without_an_answer_may_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*_arguments: t.Any, **_options: t.Any) -> t.NoReturn:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+    with Client(Access(server="http://host.example")) as client, pytest.raises(ApiUnreachableError) as caught:
+        client.get(ONE, Deadline(5.0))
+    assert caught.value.retryable
 
 
 def test_every_request_carries_the_credential() -> None:

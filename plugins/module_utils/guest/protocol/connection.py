@@ -17,6 +17,7 @@ import threading
 import typing as t
 
 from ...deadline import Deadline
+from ...resolution import unknown_host
 from ..errors import GuestError, GuestProtocolError, GuestTimeoutError, GuestUnreachableError
 from .heartbeat import HEARTBEAT_SENDER
 from .wire import HEARTBEAT, MISSES, FrameDecoder, encode
@@ -27,6 +28,9 @@ CONNECT_WAITS = (0.1, 0.3)
 #: Seconds within which an agent that is there accepts: the address of a pod that is gone may give no answer at all, and
 #: what is to be done there may have days.
 CONNECT_SECONDS = 10.0
+
+#: Seconds for all look-ups of a host name together; where no DNS server answers, one look-up alone may take longer.
+RESOLVE_SECONDS = 5.0
 
 #: A command may be silent for hours, and a lost node sends nothing either: it is found after 30 + 3 * 10 s.
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -244,15 +248,20 @@ class Connection:
 def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
     """Connect within ``deadline``; a refused or unroutable address is tried three times, because nothing was sent yet.
 
-    Raises GuestUnreachableError or GuestTimeoutError.
+    A host name is looked up again for RESOLVE_SECONDS at most.
+
+    Raises GuestUnreachableError or GuestTimeoutError. The first is not ``retryable`` when the host name does not exist.
     """
     failure: OSError | None = None
+    started = deadline.elapsed()
     for wait in (*CONNECT_WAITS, None):
         try:
             return Connection(dial(peer, operation, deadline), peer, operation, deadline)
         except OSError as error:
             failure = error
         if deadline.expired:
+            break
+        if isinstance(failure, socket.gaierror) and deadline.elapsed() - started >= RESOLVE_SECONDS:
             break
         if wait is not None:
             deadline.sleep(wait)
@@ -267,6 +276,7 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
         f"{operation} at {peer.name}: could not connect ({os_error_text(failure)}).",
         object=peer.name,
         next_step=next_step,
+        retryable=not unknown_host(failure),
     ) from None
 
 
@@ -324,7 +334,7 @@ def _resolve(peer: Peer, operation: str, deadline: Deadline) -> list[tuple[int, 
 
     thread = threading.Thread(target=look_up, name="namzu-resolve", daemon=True)
     thread.start()
-    thread.join(deadline.remaining())
+    thread.join(deadline.at_most(RESOLVE_SECONDS))
     if failed:
         raise failed[0]
     if not found:

@@ -162,6 +162,25 @@ def test_a_name_that_does_not_exist() -> None:
     error = failure(agent_at(1024, "no-such-name.invalid"), Deadline(30, Clock()))
     assert isinstance(error, GuestUnreachableError)
     assert "pod_ip" in str(error.next_step)
+    assert not error.retryable
+
+
+def test_a_resolver_without_an_answer_is_asked_again_within_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no DNS server answers, each look-up takes seconds."""
+    clock = Clock()
+    look_ups: list[str] = []
+
+    def silent(host: str, _port: int, **options: int) -> t.NoReturn:
+        if options["flags"]:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        look_ups.append(host)
+        clock.slept.append(connection.RESOLVE_SECONDS)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+    error = failure(agent_at(1024, "some.name"), Deadline(60, clock))
+    assert isinstance(error, GuestUnreachableError)
+    assert (error.retryable, look_ups) == (True, ["some.name"])
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".example", "ü" * 300, "-", ".."])
