@@ -106,6 +106,19 @@ def firewall_chain(layout: Layout) -> Check:
     return check
 
 
+def service_rules(layout: Layout) -> Check:
+    """Packets to the address of the API server's service reach the API server."""
+
+    def check() -> str | None:
+        try:
+            rules = network.inside(layout, "iptables", "--wait", "--table", "nat", "--list-rules", "KUBE-SERVICES")
+        except ClusterError as error:
+            return _brief(error)
+        return None if f"-d {layout.service_address}/32" in rules else "the rules of services are missing"
+
+    return check
+
+
 def both(first: Check, second: Check) -> Check:
     """Both checks pass; else the reason of the first that fails."""
     return lambda: first() or second()

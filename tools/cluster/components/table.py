@@ -185,7 +185,10 @@ def _proxy(layout: Layout, programs: Programs) -> Component:
             "--iptables-min-sync-period=100ms",
             f"--healthz-bind-address={layout.proxy_address}:{PROXY_HEALTH_PORT}",
         ),
-        health.http(PROXY_HEALTH_PORT, "/healthz", host=layout.proxy_address),
+        # Its health page answers before the first rules exist.
+        health.both(
+            health.http(PROXY_HEALTH_PORT, "/healthz", host=layout.proxy_address), health.service_rules(layout)
+        ),
         needs=("api-relay",),
         network=layout.pod_network,
     )
@@ -203,7 +206,9 @@ def _firewall(layout: Layout, programs: Programs) -> Component:
             f"--health-port={port}",
         ),
         health.both(health.http(port, "/healthz", host=layout.proxy_address), health.firewall_chain(layout)),
-        needs=("api-relay", "node-registered", "firewall-permissions"),
+        # kube-router saves and restores a whole table. What kube-proxy adds to the table in between is lost, and
+        # kube-proxy tries again after 30 s.
+        needs=("kube-proxy", "node-registered", "firewall-permissions"),
         network=layout.pod_network,
     )
 

@@ -16,8 +16,10 @@ from tools.cluster import startup, status
 from tools.cluster.build.materials import Materials
 from tools.cluster.build.objects import Objects
 from tools.cluster.build.programs import Programs
+from tools.cluster.components import health
 from tools.cluster.components.table import Component, components
 from tools.cluster.failures import ClusterError
+from tools.cluster.host import network
 from tools.cluster.layout import Layout
 from tools.cluster.progress import Progress
 from tools.cluster.startup import Step
@@ -130,6 +132,19 @@ def test_only_kube_proxy_and_kube_router_run_in_the_pods_network(
     monkeypatch.setattr("tools.cluster.build.packages.find", lambda program: f"/usr/bin/{program}")
     found = components(layout, Programs(tmp_path, enforce))
     assert [component.name for component in found if component.network] == inside
+
+
+def test_kube_router_starts_when_the_rules_of_kube_proxy_exist(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tools.cluster.build.packages.find", lambda program: f"/usr/bin/{program}")
+    found = {component.name: component for component in components(layout, Programs(tmp_path, enforce=True))}
+    assert "kube-proxy" in found["kube-router"].needs
+    rules = "-N KUBE-SERVICES\n"
+    monkeypatch.setattr(network, "inside", lambda *_argv: rules)
+    assert health.service_rules(layout)() == "the rules of services are missing"
+    rules += f"-A KUBE-SERVICES -d {layout.service_address}/32 -p tcp -j KUBE-SVC-NPX46M4PTMTKRN6Y\n"
+    assert health.service_rules(layout)() is None
 
 
 @pytest.mark.parametrize("bare", [False, True])
