@@ -20,6 +20,7 @@ Written against Cilium v1.20.2 with its defaults: ``enable-policy: default``, ``
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from ..engines import core
 from ..engines.compiled import Compiled
@@ -149,26 +150,72 @@ class CiliumEngine:
         if pod.host_network:
             open_ = Direction((), (), (HOST_NETWORK_NOTE,))
             return Compiled(pod, open_, dataclasses.replace(open_, always=(LOCAL_HOST,)))
-        found = {EGRESS: _Collected(), INGRESS: _Collected()}
-        _kubernetes(world, pod, found)
-        _own(world, pod, found)
-        return CiliumCompiled(
-            pod,
-            found[EGRESS].direction(_administrators(world, pod, EGRESS), ()),
-            found[INGRESS].direction(_administrators(world, pod, INGRESS), (LOCAL_HOST,)),
-        )
+        selected = _Selected(_kubernetes(world, pod), _own(world, pod))
+        administrators = {direction: _administrators(world, pod, direction) for direction in (EGRESS, INGRESS)}
+        # Pods that the same policies select share their tiers, and so all that is computed about these.
+        shared: dict[t.Hashable, tuple[Direction, Direction]] = world.memo.setdefault("cilium directions", {})
+        key = (selected, *administrators.values())
+        directions = shared.get(key)
+        if directions is None:
+            directions = _directions(world, pod, selected, administrators)
+            if selected.same_for_all(world):
+                shared[key] = directions
+        return CiliumCompiled(pod, *directions)
 
 
-def _own(world: World, pod: Pod, found: dict[str, _Collected]) -> None:
-    """Cilium's own policies."""
+@dataclasses.dataclass(frozen=True)
+class _Selected:
+    """The policies that select a pod, or may select it: then with the reason why that is not certain.
+
+    Attributes:
+        kubernetes: NetworkPolicies.
+        own: Cilium's policies, by spec.
+    """
+
+    kubernetes: tuple[tuple[core.CorePolicy, str | None], ...]
+    own: tuple[tuple[CiliumPolicy, Spec, str | None], ...]
+
+    def same_for_all(self, world: World) -> bool:
+        """Whether none of the rules depends on the pod."""
+        sources = [
+            _by_cilium(world, source)
+            for policy, _reason in self.kubernetes
+            for direction in (EGRESS, INGRESS)
+            for source in policy.rules[direction]
+        ]
+        for policy, spec, _reason in self.own:
+            parts = policy.read(world)
+            if not isinstance(parts, str):
+                sources += [limited.source for rules in parts[spec].rules.values() for limited in rules]
+        return all(source.same_for_all is not None for source in sources)
+
+
+def _directions(
+    world: World, pod: Pod, selected: _Selected, administrators: dict[str, tuple[Tier, ...]]
+) -> tuple[Direction, Direction]:
+    found = {EGRESS: _Collected(), INGRESS: _Collected()}
+    for policy, reason in selected.kubernetes:
+        _take_kubernetes(world, pod, policy, found, reason)
+    for own, spec, reason in selected.own:
+        _take(world, pod, own, spec, found, reason)
+    return (
+        found[EGRESS].direction(administrators[EGRESS], ()),
+        found[INGRESS].direction(administrators[INGRESS], (LOCAL_HOST,)),
+    )
+
+
+def _own(world: World, pod: Pod) -> tuple[tuple[CiliumPolicy, Spec, str | None], ...]:
+    """Cilium's own policies, by spec."""
     known = world.namespace_labels(pod.namespace)
     labels = identity_labels(pod, known or {}, whole=False)
     whole = labels if all(map(in_identity, pod.labels)) else identity_labels(pod, known or {}, whole=True)
+    found: list[tuple[CiliumPolicy, Spec, str | None]] = []
     for namespace in (pod.namespace, None):
         for policy, spec in policies(world, namespace).candidates(whole):
             selects = spec.selects(labels, whole, namespace_known=known is not None)
             if selects is not False:
-                _take(world, pod, policy, spec, found, None if selects is True else str(selects))
+                found.append((policy, spec, None if selects is True else str(selects)))
+    return tuple(found)
 
 
 def _take(
@@ -202,12 +249,8 @@ def _take(
             held.notes[f"{policy.ref}: {reason}"] = None
 
 
-def _kubernetes(world: World, pod: Pod, found: dict[str, _Collected]) -> None:
-    """NetworkPolicies, by the labels of the pod's identity.
-
-    Cilium reads the rules of a direction that ``policyTypes`` leaves out, and isolates by them
-    (``pkg/k8s/network_policy.go``); Kubernetes does neither. What they allow counts, what they close does not.
-    """
+def _kubernetes(world: World, pod: Pod) -> tuple[tuple[core.CorePolicy, str | None], ...]:
+    """NetworkPolicies, by the labels of the pod's identity."""
     selecting = core.selecting(world, pod)
     sure = selecting
     if not all(map(in_identity, pod.labels)):
@@ -215,14 +258,24 @@ def _kubernetes(world: World, pod: Pod, found: dict[str, _Collected]) -> None:
         sure = core.selecting(world, dataclasses.replace(pod, labels=labels))
         selecting = sure + [policy for policy in selecting if policy not in sure]
     certain = frozenset(sure)
-    for policy in selecting:
-        reason = None if policy in certain else "whether it selects the pod depends on Cilium's label settings"
-        for direction, held in found.items():
-            for source in policy.rules[direction]:
-                held.add(_by_cilium(world, source).rule(pod, None), reason)
-            if direction in policy.isolates and reason is None:
-                held.isolating[policy.ref] = None
-            held.notes.update(dict.fromkeys(policy.notes))
+    reason = "whether it selects the pod depends on Cilium's label settings"
+    return tuple((policy, None if policy in certain else reason) for policy in selecting)
+
+
+def _take_kubernetes(
+    world: World, pod: Pod, policy: core.CorePolicy, found: dict[str, _Collected], reason: str | None
+) -> None:
+    """Add a NetworkPolicy.
+
+    Cilium reads the rules of a direction that ``policyTypes`` omits, and isolates by them
+    (``pkg/k8s/network_policy.go``); Kubernetes does neither. What they allow counts, what they close does not.
+    """
+    for direction, held in found.items():
+        for source in policy.rules[direction]:
+            held.add(_by_cilium(world, source).rule(pod, None), reason)
+        if direction in policy.isolates and reason is None:
+            held.isolating[policy.ref] = None
+        held.notes.update(dict.fromkeys(policy.notes))
 
 
 def _by_cilium(world: World, source: RuleSource) -> RuleSource:
@@ -250,10 +303,14 @@ def _administrators(world: World, pod: Pod, direction: str) -> tuple[Tier, ...]:
 
     reason = "Cilium reads ClusterNetworkPolicy only where enable-k8s-cluster-network-policy is on"
     admin, _baseline, _notes = admin_tiers(world, pod, direction)
+    shared: dict[tuple[Tier, ...], tuple[Tier, ...]] = world.memo.setdefault("cilium administrators", {})
+    if tuple(admin) in shared:
+        return shared[tuple(admin)]
     rules = tuple(
         _made_uncertain(rule, reason, closed=True)
         for tier in admin
         for rule in tier.rules
         if rule.action == ALLOW and rule.policy.kind == "ClusterNetworkPolicy"
     )
-    return (Tier("ClusterNetworkPolicy", rules, ordered=False),) if rules else ()
+    shared[tuple(admin)] = found = (Tier("ClusterNetworkPolicy", rules, ordered=False),) if rules else ()
+    return found

@@ -8,6 +8,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach.reach import Reach, World
 from ansible_collections.namzu.sandbox.tests.unit.boundary.cilium.building import (
     DNS,
     FOREIGN,
@@ -342,3 +343,19 @@ class TestIngressVerdict:
         assert not reach(ccnp(ingress=[{"fromEndpoints": [{}]}])).ingress_verdict(8080).holds
         assert reach(ccnp(ingress=[{}])).ingress_verdict(8080).holds
         assert not reach().ingress_verdict(8080).holds
+
+
+def test_pods_that_the_same_policies_select_have_their_own_ports_by_name() -> None:
+    """What is computed for one pod serves the next only where no rule depends on the pod."""
+    world = World.read(
+        [
+            pod("agents/first", "10.0.9.1", labels={"app": "sandbox"}, ports={"agent": 1024}),
+            pod("agents/second", "10.0.9.2", labels={"app": "sandbox"}, ports={"agent": 2048}),
+            cnp(ingress=[{"fromEndpoints": labels(app="client"), "toPorts": ports("agent/TCP")}]),
+            pod("agents/client", "10.0.9.3", labels={"app": "client"}),
+        ]
+    )
+    for name, number in (("first", 1024), ("second", 2048)):
+        reach_of = Reach.from_objects(world, f"agents/{name}", "cilium")
+        open_ports = [port for port in (1024, 2048) if reach_of.allows("ingress", {"pod": "agents/client"}, port)]
+        assert open_ports == [number]

@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.engines import core, flow
 from ansible_collections.namzu.sandbox.plugins.module_utils.boundary.reach.reach import Reach, World
+from ansible_collections.namzu.sandbox.tests.unit.boundary.cilium.building import cnp, ports
 from ansible_collections.namzu.sandbox.tests.unit.boundary.objects_for_tests import (
     Body,
     block,
@@ -40,14 +41,51 @@ def policies(count: int, selector: t.Callable[[int], Body]) -> list[Body]:
     ]
 
 
+def administrators_mix(count: int) -> list[Body]:
+    """NetworkPolicies, and one ClusterNetworkPolicy for 50 of them."""
+    above = [
+        cluster_policy(
+            f"c-{number}",
+            priority=number,
+            egress=[
+                {"action": "Deny", "to": [{"networks": [f"10.{number % 250}.0.0/16"]}]},
+                {"action": "Accept", "to": [{"networks": [f"93.{number % 250}.2.0/24"]}]},
+            ],
+            ingress=[{"action": "Deny", "from": [{"namespaces": labelled(team=f"t-{number}")}]}],
+        )
+        for number in range(count // 50)
+    ]
+    return [*policies(count - len(above), lambda _: labelled(app="sandbox")), *above]
+
+
+def cilium_mix(count: int) -> list[Body]:
+    """Half NetworkPolicies, half Cilium's."""
+    own = [
+        cnp(
+            f"q-{number}",
+            selector=labelled(app="sandbox"),
+            egress=[
+                {
+                    "toCIDRSet": [{"cidr": f"93.{number % 250}.0.0/16", "except": [f"93.{number % 250}.1.0/24"]}],
+                    "toPorts": ports("443/TCP"),
+                }
+            ],
+            egressDeny=[{"toCIDR": [f"10.{number % 250}.0.0/16"]}],
+            ingress=[{"fromEndpoints": [labelled(role=f"r{number}")], "toPorts": ports("1024/TCP")}],
+        )
+        for number in range(count // 2)
+    ]
+    return [*policies(count - len(own), lambda _: labelled(app="sandbox")), *own]
+
+
 def sandboxes(count: int) -> list[Body]:
     return [pod(f"agents/s-{n}", {"app": "sandbox", "n": str(n)}, ips=[f"10.0.0.{n + 1}"]) for n in range(count)]
 
 
-def verify(objects: list[Body], pods: int) -> World:
+def verify(objects: list[Body], pods: int, engine: str = "core") -> World:
     world = World.read(objects)
     for number in range(pods):
-        reach = Reach.from_objects(world, f"agents/s-{number}")
+        reach = Reach.from_objects(world, f"agents/s-{number}", engine)
         assert reach.within("public_internet").holds
         assert reach.ingress_verdict(1024).holds
     return world
@@ -93,9 +131,26 @@ def test_work_is_linear_up_to_five_thousand_policies() -> None:
     assert calls_of(lambda: verify(full, 2)) / calls_of(lambda: verify(half, 2)) < 2.3
 
 
-def test_fifty_pods_under_the_same_policies_cost_little_more_than_one() -> None:
-    objects = [*sandboxes(50), *policies(400, lambda _: labelled(app="sandbox"))]
-    assert calls_of(lambda: verify(objects, 50)) / calls_of(lambda: verify(objects, 1)) < 2
+#: Mixes of policies, and the engine that judges them.
+MIXES = {
+    "NetworkPolicy": (lambda count: policies(count, lambda _: labelled(app="sandbox")), "core"),
+    "ClusterNetworkPolicy": (administrators_mix, "core"),
+    "Cilium": (cilium_mix, "cilium"),
+}
+
+
+@pytest.mark.parametrize("mix", MIXES)
+def test_fifty_pods_under_the_same_policies_cost_little_more_than_one(mix: str) -> None:
+    make, engine = MIXES[mix]
+    objects = [*sandboxes(50), *make(400)]
+    assert calls_of(lambda: verify(objects, 50, engine)) / calls_of(lambda: verify(objects, 1, engine)) < 2
+
+
+@pytest.mark.parametrize("mix", MIXES)
+def test_work_on_a_mix_is_linear_in_the_number_of_policies(mix: str) -> None:
+    make, engine = MIXES[mix]
+    half, full = [*sandboxes(5), *make(1000)], [*sandboxes(5), *make(2000)]
+    assert calls_of(lambda: verify(full, 5, engine)) / calls_of(lambda: verify(half, 5, engine)) < 2.3
 
 
 def test_each_policy_is_read_once_for_all_pods(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.tests.unit.boundary.objects_for_tests import Body, labelled
-from tests.unit.boundary.reach.test_effort import policies, sandboxes, verify
+from tests.unit.boundary.reach.test_effort import MIXES, policies, sandboxes, verify
 
 ATTEMPTS = 5
 #: One pod, egress and ingress, under 50 policies that all select it, from plain objects: 5 ms.
@@ -84,3 +84,10 @@ def each_selects_all_but_one(number: int) -> Body:
 def test_fifty_pods_under_five_thousand_policies(select: t.Callable[[int], Body]) -> None:
     objects = [*sandboxes(50), *policies(5_000, select)]
     assert loops_of(lambda: verify(objects, 50), FIFTY_PODS) < FIFTY_PODS
+
+
+@pytest.mark.parametrize("mix", ["ClusterNetworkPolicy", "Cilium"])
+def test_fifty_pods_under_five_thousand_policies_of_a_mix(mix: str) -> None:
+    make, engine = MIXES[mix]
+    objects = [*sandboxes(50), *make(5_000)]
+    assert loops_of(lambda: verify(objects, 50, engine), FIFTY_PODS) < FIFTY_PODS
