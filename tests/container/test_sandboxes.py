@@ -72,9 +72,9 @@ def test_sandbox_from_acquire_to_release(way: Way, monkeypatch: pytest.MonkeyPat
 def test_lease_ends_the_container_unless_it_is_renewed(engine_way: Way) -> None:
     with engine_way.sandbox(ttl=10.0) as renewed:
         ending = acquire_container(engine_way.client, engine_way.request(ttl=10.0))
-        end, changed = renew_lease(engine_way.client, renewed.name, 120.0, Deadline(PATIENCE), uid=renewed.uid)
-        assert changed
-        assert (end - renewed.expires_at).total_seconds() > 60
+        renewal = renew_lease(engine_way.client, renewed.name, 120.0, Deadline(PATIENCE), uid=renewed.uid)
+        assert renewal.changed
+        assert (renewal.expires_at - renewed.expires_at).total_seconds() > 60
         until(lambda: ending.name not in engine_way.names())
         with pytest.raises(ContainerLeaseError):
             renew_lease(engine_way.client, ending.name, 120.0, Deadline(PATIENCE), uid=ending.uid)
@@ -111,8 +111,7 @@ def test_lease_is_renewed_while_the_sandbox_has_no_process_left(usual: Way) -> N
         agent = Agent(sandbox.agent)
         with agent.stream(["python3", "-c", bomb], deadline=Deadline(PATIENCE)):
             time.sleep(3)
-            _end, changed = renew_lease(usual.client, sandbox.name, 120.0, Deadline(PATIENCE))
-            assert changed
+            assert renew_lease(usual.client, sandbox.name, 120.0, Deadline(PATIENCE)).changed
             time.sleep(max(0.0, sandbox.expires_at.timestamp() + 2.0 - time.time()))
             assert sandbox.name in usual.names()
 

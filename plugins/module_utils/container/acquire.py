@@ -11,7 +11,6 @@ import json
 import math
 import pathlib
 import secrets
-import typing as t
 
 from ..deadline import Backoff, Deadline
 from ..engine import containers
@@ -26,8 +25,8 @@ from ..text import clean_text
 from .agent_archive import agent_archive
 from .channel import agent_at, remove_folder, socket_folder
 from .create import container_spec
-from .engine_support import check_support, offers_host_sockets
-from .errors import ContainerMismatchError, NotReadyError
+from .engine_support import offers_host_sockets
+from .errors import NotReadyError
 from .guest_network import probe_no_network
 from .inventory import bind_token
 from .lease import lease_end
@@ -43,7 +42,8 @@ from .names import (
     container_name,
     fresh_name,
 )
-from .network import check_planned, prove_network
+from .network import prove_network
+from .planned import check_engine, raise_if_another
 from .release import is_leftover, labels_of, remove_container, remove_leftovers, with_retries
 from .request import ContainerRequest, ContainerSandbox, ContainerVerdict
 from .verification import verify_confinement
@@ -96,21 +96,6 @@ def read_engine(client: EngineClient, request: ContainerRequest, deadline: Deadl
     info, network, seccomp = check_engine(client, request, deadline)
     image = require_image(client, request.image, deadline)
     return Engine(info, image, network, seccomp)
-
-
-def check_engine(client: EngineClient, request: ContainerRequest, deadline: Deadline) -> tuple[Json, Json | None, str]:
-    """Refuse what cannot be enforced; nothing is changed.
-
-    Returns:
-        What the engine reports about itself, about the network that is asked for, and its seccomp profile.
-    """
-    info = containers.read_info(client, deadline)
-    seccomp = check_support(client, info, request)
-    network = None
-    if request.network is not None:
-        network = containers.inspect_network(client, request.network, deadline)
-    check_planned(request, network)
-    return info, network, seccomp
 
 
 class Acquire:
@@ -249,7 +234,7 @@ class Acquire:
         while True:
             inspected = containers.inspect(self.client, self.container, self.deadline)
             labels, state = labels_of(inspected), inspected.get("State") or {}
-            self._check_same(labels)
+            raise_if_another(self.request, self.name, labels)
             if state.get("Running"):
                 break
             if self.deadline.remaining() <= LOOK_SECONDS:
@@ -264,27 +249,6 @@ class Acquire:
         uid = str(inspected["Id"])
         self.token = bind_token(self.client, uid, self.deadline)
         return uid, lease_end(self.client, uid, self.deadline)
-
-    def _check_same(self, labels: t.Mapping[str, str]) -> None:
-        what = f"Container {self.container}"
-        if labels.get(NAME_LABEL) != self.name:
-            raise ContainerMismatchError(
-                f"{what}: exists and is not a sandbox. Nothing was changed.",
-                object=what,
-                next_step="Use another name, or remove the container.",
-            )
-        found: dict[str, t.Any] = {}
-        with contextlib.suppress(ValueError):
-            found = dict(json.loads(labels.get(REQUEST_LABEL, "{}")))
-        wanted = json.loads(json.dumps(self.request.identity))
-        differing = [key for key in wanted if found.get(key) != wanted[key]]
-        if differing:
-            shown = "; ".join(f"{key} is {found.get(key)!r}, not {wanted[key]!r}" for key in differing)
-            raise ContainerMismatchError(
-                f"{what}: exists and does not match the request ({clean_text(shown, 400)}). Nothing was changed.",
-                object=what,
-                next_step="Use another name, or release it first.",
-            )
 
     def _wait_until_listening(self, uid: str) -> None:
         if self._channel == RELAY or not self.created:

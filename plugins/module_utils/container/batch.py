@@ -10,19 +10,16 @@ import typing as t
 
 from ..deadline import Deadline
 from ..engine.client import EngineClient
-from ..errors import InputError, SandboxError
+from ..errors import SandboxError
+from ..numbering import OnFailure, numbered
 from .acquire import Acquire, read_engine
 from .release import release_container
 from .request import ContainerRequest, ContainerSandbox
 
-#: The most sandboxes of one call.
-MAXIMUM_COUNT = 1000
 #: Acquires that run side by side. An engine creates containers one after the other for the most part.
 THREADS = 8
 #: Seconds for releasing what a call created that failed.
 CLEANUP_SECONDS = 60.0
-
-OnFailure = t.Literal["release_all", "keep"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,20 +29,6 @@ class ContainerOutcome:
     name: str
     acquired: ContainerSandbox | None = None
     error: SandboxError | None = None
-
-
-def numbered(request: ContainerRequest, count: int) -> list[ContainerRequest]:
-    """One request for each of ``count`` sandboxes, named ``<name>-0``, ``<name>-1``, … where there is a name.
-
-    Raises:
-        InputError: the count is out of bounds, or a numbered name would be too long.
-    """
-    given: object = count
-    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= MAXIMUM_COUNT:
-        raise InputError(f"count is {count!r}; it must be between 1 and {MAXIMUM_COUNT}.")
-    if request.name is None:
-        return [request] * count
-    return [dataclasses.replace(request, name=f"{request.name}-{number}") for number in range(count)]
 
 
 def acquire_containers(

@@ -71,13 +71,19 @@ def list_containers(
         name: only the one of this name.
         labels: only those that have all of these labels.
     """
-    wanted = [NAME_LABEL if name is None else f"{NAME_LABEL}={name}"]
-    wanted += [f"{key}={value}" for key, value in (labels or {}).items()]
-    found = containers.list_labelled(client, wanted, deadline)
+    found = _listed(client, deadline, name, labels)
     with concurrent.futures.ThreadPoolExecutor(_THREADS, "namzu-leases") as threads:
         ends = list(threads.map(lambda one: _end(client, one, deadline), found))
     now = client.now()
     return sorted((_info(one, end, now) for one, end in zip(found, ends, strict=True)), key=lambda info: info.name)
+
+
+def held_containers(
+    client: EngineClient, deadline: Deadline, *, labels: t.Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The ids of the sandboxes of an engine by name, without a look at their leases; as ``list_containers``."""
+    found = _listed(client, deadline, None, labels)
+    return {labels_of(one)[NAME_LABEL]: str(one.get("Id")) for one in found if NAME_LABEL in labels_of(one)}
 
 
 def locate_container(
@@ -113,6 +119,14 @@ def locate_container(
 def bind_token(client: EngineClient, uid: str, deadline: Deadline) -> str:
     """The bind token of the agent in a container."""
     return containers.read_file(client, uid, TOKEN, deadline).decode("ascii", "replace")
+
+
+def _listed(
+    client: EngineClient, deadline: Deadline, name: str | None, labels: t.Mapping[str, str] | None
+) -> list[Json]:
+    wanted = [NAME_LABEL if name is None else f"{NAME_LABEL}={name}"]
+    wanted += [f"{key}={value}" for key, value in (labels or {}).items()]
+    return containers.list_labelled(client, wanted, deadline)
 
 
 def _end(client: EngineClient, container: Json, deadline: Deadline) -> datetime.datetime | None:

@@ -8,6 +8,7 @@ a user of its own. Nothing but the container itself ends it, so the lease ends t
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 import re
@@ -15,7 +16,7 @@ import re
 from ..deadline import Deadline
 from ..engine import containers
 from ..engine.client import EngineClient, Json, no_engine
-from ..errors import ConflictError, GoneError
+from ..errors import ConflictError, GoneError, InputError
 from .agent_archive import lease_archive
 from .errors import ContainerLeaseError
 from .names import FOLDER, LEASE, NAME_LABEL, container_name
@@ -39,27 +40,59 @@ def lease_end(client: EngineClient, uid: str, deadline: Deadline) -> datetime.da
     return moment.astimezone(datetime.UTC)
 
 
+@dataclasses.dataclass(frozen=True)
+class ContainerRenewal:
+    """What a renewal did.
+
+    Attributes:
+        uid: the container's id.
+        before: when it would have ended, in UTC.
+        expires_at: when it ends now; in a dry run, when it would end.
+        changed: whether it was, or in a dry run would be, extended; False when enough was left.
+    """
+
+    uid: str
+    before: datetime.datetime
+    expires_at: datetime.datetime
+    changed: bool
+
+
 def renew_lease(
-    client: EngineClient, name: str, remaining: float, deadline: Deadline, *, uid: str | None = None
-) -> tuple[datetime.datetime, bool]:
-    """Extend a lease of which less than ``remaining`` seconds are left; when it ends then, and whether that changed.
+    client: EngineClient,
+    name: str,
+    remaining: float,
+    deadline: Deadline,
+    *,
+    uid: str | None = None,
+    dry_run: bool = False,
+) -> ContainerRenewal:
+    """Extend a lease of which less than ``remaining`` seconds (10 to ten years) are left.
 
     Args:
         uid: only the lease of this container.
+        dry_run: change nothing.
 
     Raises:
+        InputError: ``remaining`` is out of bounds; nothing was sent.
         ContainerLeaseError: there is nothing to renew any more.
-        ApiError, ApiUnreachableError: the engine could not do it; it is fit to be repeated.
+        ApiError, ApiUnreachableError: the engine could not do it; the call may be repeated.
     """
-    remaining = min(max(remaining, MINIMUM_TTL), MAXIMUM_SECONDS)
+    if not MINIMUM_TTL <= remaining <= MAXIMUM_SECONDS:
+        raise InputError(
+            f"remaining is {remaining:g} s; on the container backend it must be at least {MINIMUM_TTL:g} s and at most "
+            f"ten years."
+        )
     try:
         found = containers.inspect(client, container_name(name), deadline)
         held = _held(found, name, uid)
         end = lease_end(client, held, deadline)
         left = (end - client.now()).total_seconds()
         if left >= remaining:
-            return end, False
+            return ContainerRenewal(held, end, end, changed=False)
         until = math.ceil((client.now() + datetime.timedelta(seconds=remaining)).timestamp())
+        renewal = ContainerRenewal(held, end, datetime.datetime.fromtimestamp(until, datetime.UTC), changed=True)
+        if dry_run:
+            return renewal
         containers.put_archive(client, held, FOLDER, lease_archive(until), deadline)
         if left < CLOSE_SECONDS:
             # PID 1 may have decided before it could read the new end.
@@ -69,7 +102,7 @@ def renew_lease(
         raise _lost(name, "gone", "its container is gone") from None
     except ConflictError:
         raise _lost(name, "gone", "its container is being removed") from None
-    return datetime.datetime.fromtimestamp(until, datetime.UTC), True
+    return renewal
 
 
 def _held(found: Json, name: str, uid: str | None) -> str:

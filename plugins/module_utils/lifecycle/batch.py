@@ -14,7 +14,8 @@ from ..cluster.resources import CLAIM, SANDBOX
 from ..cluster.shared_watch import SharedWatch
 from ..cluster.transport.pools import POOL_SIZE
 from ..deadline import Cancellation, Deadline
-from ..errors import InputError, SandboxError
+from ..errors import SandboxError
+from ..numbering import OnFailure, numbered
 from .acquire.acquire import Acquire
 from .acquire.cancelled import cancelled, cancelled_or, raise_if_cancelled
 from .acquire.request import Acquired, AcquireRequest
@@ -25,13 +26,8 @@ from .names import check_choice
 from .release.many import release_all
 from .verification.verify import Verification
 
-#: The most sandboxes of one call; more is several calls, or a mistake.
-MAXIMUM_COUNT = 1000
-
 #: The most that wait for the controller at the same time: each is a thread, which costs little while it waits.
 WAITING = 256
-
-OnFailure = t.Literal["release_all", "keep"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,20 +128,6 @@ class _Turn:
 
     def __exit__(self, *_: object) -> None:
         self._free.release()
-
-
-def numbered(request: AcquireRequest, count: int) -> list[AcquireRequest]:
-    """One request for each of ``count`` sandboxes.
-
-    Raises:
-        InputError: the count is out of bounds, or a numbered name would be too long.
-    """
-    given: object = count
-    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= MAXIMUM_COUNT:
-        raise InputError(f"count is {count!r}; it must be between 1 and {MAXIMUM_COUNT}.")
-    if request.name is None:
-        return [request] * count
-    return [dataclasses.replace(request, name=f"{request.name}-{number}") for number in range(count)]
 
 
 def _run(

@@ -10,9 +10,9 @@ from ...module_utils.container.channel import agent_at
 from ...module_utils.container.inventory import locate_container
 from ...module_utils.container.names import check_name
 from ...module_utils.deadline import SYSTEM_CLOCK, Clock, Deadline
-from ...module_utils.engine.access import engine_access
 from ...module_utils.engine.client import EngineClient
 from ...module_utils.errors import GoneError, InputError
+from ...module_utils.front.options.engine import engine_client
 from ...module_utils.guest.agent import Agent
 from ...module_utils.lifecycle.errors import ReplacedError
 from .cache import Location, Memory
@@ -31,16 +31,8 @@ class ContainerLink(Link):
 
     def _engine(self) -> EngineClient:
         if self._engine_client is None:
-            access = self._target.access
-            options = {
-                **self._target.engine,
-                "validate_certs": access.get("validate_certs"),
-                "ca_path": access.get("ca_cert"),
-                "client_cert": access.get("client_cert"),
-                "client_key": access.get("client_key"),
-                "timeout": self._target.request_timeout,
-            }
-            self._engine_client = EngineClient(engine_access(options, self._environ), self._clock)
+            options = {**self._target.access, **self._target.engine}
+            self._engine_client = engine_client(options, self._environ, self._target.request_timeout, self._clock)
         return self._engine_client
 
     def _greet(self, location: Location, deadline: Deadline) -> Agent:

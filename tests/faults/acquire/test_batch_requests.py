@@ -18,12 +18,12 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputE
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire import acquire as acquire_module
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.batch import (
-    MAXIMUM_COUNT,
     PartialAcquireError,
     acquire_many,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.pod import bind_pod
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.release.many import names_matching, release_many
+from ansible_collections.namzu.sandbox.plugins.module_utils.numbering import MAXIMUM_COUNT
 
 from ..fake.cluster import FakeCluster
 from ..fake.controller import NAMESPACE

@@ -7,24 +7,26 @@ from __future__ import annotations
 import typing as t
 
 from ...container.acquire import acquire_container
-from ...container.batch import acquire_containers, numbered
-from ...container.inventory import list_containers, locate_container
+from ...container.batch import acquire_containers
+from ...container.inventory import held_containers, list_containers, locate_container
 from ...container.lease import renew_lease
-from ...container.names import check_name, fresh_name
+from ...container.names import check_name
+from ...container.planned import planned_acquires
 from ...container.release import release_container
 from ...container.request import ContainerRequest, ContainerSandbox
 from ...deadline import Deadline
-from ...engine.access import engine_access
 from ...engine.client import EngineClient
 from ...errors import InputError, SandboxError
 from ...guest.agent import Agent
 from ...lifecycle.durations import seconds
 from ...lifecycle.verification.spec import EgressBoundary
+from ...numbering import OnFailure, numbered
+from ..options.engine import engine_client
 from ..options.labels import labels_of
 from ..options.sizes import size
 from ..results.containers import container_info_result, container_result
 from ..results.host_vars import container_host_vars
-from .protocol import Acquisition, Batch, Guest, OnFailure, Renewed
+from .protocol import Acquisition, Batch, Guest, Renewed
 
 if t.TYPE_CHECKING:
     from ...lifecycle.lease.lease import Lease
@@ -59,18 +61,8 @@ class ContainerBackend:
         Raises:
             AccessError, InputError: they name no engine that can be used.
         """
-        options = {
-            "docker_host": params.get("docker_host"),
-            "tls": params.get("tls"),
-            "tls_hostname": params.get("tls_hostname"),
-            "api_version": params.get("api_version"),
-            "validate_certs": params.get("validate_certs"),
-            "ca_path": params.get("ca_cert"),
-            "client_cert": params.get("client_cert"),
-            "client_key": params.get("client_key"),
-            "timeout": seconds("request_timeout", params.get("request_timeout") or "30s"),
-        }
-        return cls(EngineClient(engine_access(options, environ)), params, environ)
+        timeout = seconds("request_timeout", params.get("request_timeout") or "30s")
+        return cls(engine_client(params, environ, timeout), params, environ)
 
     def request(self, params: t.Mapping[str, t.Any]) -> ContainerRequest:
         chosen = {
@@ -113,14 +105,8 @@ class ContainerBackend:
         return Batch(acquired, failures, first.replace(message=text))
 
     def planned(self, request: ContainerRequest, count: int | None) -> list[tuple[str, bool]]:
-        from ...container.acquire import check_engine
-
         requests = [request] if count is None else numbered(request, count)
-        deadline = Deadline(request.ready_timeout, self.client.clock)
-        check_engine(self.client, request, deadline)
-        found = {one.name: one.phase for one in list_containers(self.client, deadline)}
-        names = [one.name or fresh_name() for one in requests]
-        return [(name, found.get(name) in ("ready", "pending")) for name in names]
+        return planned_acquires(self.client, requests)
 
     def leases(self, request: ContainerRequest, acquired: t.Sequence[Acquisition]) -> t.Mapping[str, Lease]:
         del request, acquired
@@ -133,8 +119,7 @@ class ContainerBackend:
         return failures
 
     def names_matching(self, label_selector: str, deadline: Deadline) -> t.Mapping[str, str | None]:
-        found = list_containers(self.client, deadline, labels=equalities(label_selector))
-        return {one.name: one.uid for one in found}
+        return dict(held_containers(self.client, deadline, labels=equalities(label_selector)))
 
     def release(
         self, names: t.Mapping[str, str | None], deadline: Deadline, *, wait: bool, dry_run: bool
@@ -169,14 +154,9 @@ class ContainerBackend:
     def renew(self, name: str, remaining: float, *, uid: str | None, dry_run: bool) -> Renewed:
         check_name(name)
         deadline = Deadline(RENEW_SECONDS, self.client.clock)
-        found = locate_container(self.client, name, deadline, uid=uid)
-        listed = {one.name: one.expires_at for one in list_containers(self.client, deadline, name=name)}
-        before = listed.get(name)
-        if dry_run:
-            left = (before - self.client.now()).total_seconds() if before else 0.0
-            return Renewed(name, None, found.uid, before, before, left < remaining, left)
-        end, changed = renew_lease(self.client, name, remaining, deadline, uid=found.uid)
-        return Renewed(name, None, found.uid, before, end, changed, (end - self.client.now()).total_seconds())
+        done = renew_lease(self.client, name, remaining, deadline, uid=uid, dry_run=dry_run)
+        left = (done.expires_at - self.client.now()).total_seconds()
+        return Renewed(name, None, done.uid, done.before, done.expires_at, done.changed, left)
 
     def host_vars(self, sandbox: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         return container_host_vars(sandbox, self._params, self._environ)

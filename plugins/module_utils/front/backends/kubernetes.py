@@ -15,11 +15,12 @@ from ...lifecycle.durations import seconds
 from ...lifecycle.names import check_name
 from ...lifecycle.observed.agent_address import AddressMode, locate
 from ...lifecycle.observed.prerequisites import check_namespace
+from ...numbering import OnFailure, numbered
 from ..options.labels import labels_of
 from ..options.specs import Params
 from ..results.host_vars import host_vars
 from ..verb import namespace_of
-from .protocol import Acquisition, Batch, Guest, OnFailure, Renewed
+from .protocol import Acquisition, Batch, Guest, Renewed
 
 if t.TYPE_CHECKING:
     from ...lifecycle.acquire.request import Acquired, AcquireRequest
@@ -92,7 +93,6 @@ class KubernetesBackend:
 
     def planned(self, request: AcquireRequest, count: int | None) -> list[tuple[str, bool]]:
         from ...lifecycle.acquire.acquire import would_acquire
-        from ...lifecycle.batch import numbered
 
         requests = [request] if count is None else numbered(request, count)
         found = [would_acquire(self.client, one) for one in requests]

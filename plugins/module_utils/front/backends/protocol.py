@@ -11,12 +11,12 @@ import typing as t
 from ...deadline import Deadline
 from ...errors import SandboxError
 from ...guest.agent import Agent, AgentAddress
+from ...numbering import OnFailure
 
 if t.TYPE_CHECKING:
     from ...lifecycle.lease.lease import Lease
 
 Request = t.TypeVar("Request")
-OnFailure = t.Literal["release_all", "keep"]
 
 
 @dataclasses.dataclass(frozen=True)

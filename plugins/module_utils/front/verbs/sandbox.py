@@ -14,8 +14,6 @@ from ...lifecycle.timestamps import timestamp
 from ..backends.opening import open_backend
 from ..backends.protocol import Acquisition, Backend
 from ..leases.sandboxes import Keeping, keeping
-from ..options.backend import backend_of
-from ..options.refused import check_refused_options
 from ..options.specs import SANDBOX, Params
 from ..options.target import uids_of, with_target
 from ..verb import Context, Result, Verb, failure
@@ -24,7 +22,6 @@ from ..verb import Context, Result, Verb, failure
 def run(params: Params, context: Context) -> Result:
     """The task's parameters to its result."""
     params = _checked(params)
-    check_refused_options(params, backend_of(params, context.environ))
     with open_backend(params, context) as backend, keeping(params, context) as keeper:
         act = _absent if params["state"] == "absent" else _present
         result = act(backend, params, context, keeper)
