@@ -25,6 +25,7 @@ from .front.options.specs import ACCESS, BACKEND, SANDBOX, Spec
 from .guest.agent import Agent
 from .guest.execution.stream import CommandFailedError, Execution
 from .guest.files import FileInfo, Files
+from .guest.local_file import complete_file
 from .guest.sessions.sessions import Sessions
 from .lifecycle.durations import length, seconds
 
@@ -257,14 +258,8 @@ class SandboxFiles:
 
     def download(self, path: str, target: str | os.PathLike[str]) -> FileInfo:
         """Copy a file of the sandbox to this machine in constant memory; a failure leaves the old target."""
-        part = pathlib.Path(f"{os.fspath(target)}.part")
-        try:
-            with part.open("wb") as file:
-                info = self._files.fetch(path, file, deadline=Deadline(UNBOUNDED_SECONDS))
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
-        return info
+        with complete_file(target) as file:
+            return self._files.fetch(path, file, deadline=Deadline(UNBOUNDED_SECONDS))
 
 
 class _Held:

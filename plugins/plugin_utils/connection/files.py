@@ -8,7 +8,6 @@ An agent that knows no files is asked to run programs instead, which takes a she
 from __future__ import annotations
 
 import contextlib
-import os
 import typing as t
 import uuid
 
@@ -17,6 +16,7 @@ from ...module_utils.errors import SandboxError
 from ...module_utils.guest.agent import Agent
 from ...module_utils.guest.errors import GuestUnsupportedError
 from ...module_utils.guest.files import Files
+from ...module_utils.guest.local_file import complete_file
 from .commands import RUN_SECONDS
 
 #: Bytes of one command's input or output.
@@ -57,18 +57,11 @@ def fetch(agent: Agent, source: str, target: str) -> None:
         TransferError: this machine cannot write it, or the sandbox cannot read it.
         GuestError: the agent refuses, or is gone.
     """
-    part = f"{target}.{uuid.uuid4().hex[:8]}.part"
-    try:
-        with _local(target), open(part, "xb") as file:
-            try:
-                Files(agent).fetch(source, file, deadline=Deadline(RUN_SECONDS))
-            except GuestUnsupportedError:
-                _fetch_by_commands(agent, source, file)
-        with _local(target):
-            os.replace(part, target)
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
+    with _local(target), complete_file(target) as file:
+        try:
+            Files(agent).fetch(source, file, deadline=Deadline(RUN_SECONDS))
+        except GuestUnsupportedError:
+            _fetch_by_commands(agent, source, file)
 
 
 def _put_by_commands(agent: Agent, file: t.BinaryIO, target: str) -> None:
