@@ -12,17 +12,23 @@ import contextlib
 import datetime
 import json
 import os
+import select
 import signal
 import subprocess
 import threading
 import typing as t
 
+from ...deadline import Deadline
 from ...errors import AccessError
 from ...text import clean_text
 
 #: Seconds for a login without a bound of its own.
 LOGIN_SECONDS = 30.0
 
+#: Bytes of an ExecCredential; a token and a chain of certificates are far smaller.
+MAXIMUM_OUTPUT = 1024 * 1024
+
+_CHUNK = 64 * 1024
 _GROUP = "client.authentication.k8s.io/"
 _CONFIG_EXTENSION = "client.authentication.k8s.io/exec"
 _BY_HAND = "Run the program by hand, as kubectl does, and see what it prints and how long it takes."
@@ -49,7 +55,10 @@ class ExecPlugin:
         if spec.get("interactiveMode") == "Always":
             raise self._failed("its program wants a terminal (interactiveMode: Always), and there is none")
         self._argv = [os.path.join(folder, command) if os.sep in command else command]
-        self._argv += [str(argument) for argument in spec.get("args") or []]
+        self._argv += [str(argument) for argument in self._entries("args", str, int, float)]
+        self._variables = {str(one.get("name")): str(one.get("value")) for one in self._entries("env", dict)}
+        if "\0" in "".join([*self._argv, *self._variables, *self._variables.values()]):
+            raise self._failed("its exec entry has a NUL character")
         self._lock = threading.Lock()
         self._token: str | None = None
         self._until: datetime.datetime | None = None
@@ -85,13 +94,26 @@ class ExecPlugin:
                 raise self._failed("its program printed no token")
             return f"Bearer {self._token}"
 
+    def _entries(self, key: str, *kinds: type) -> list[t.Any]:
+        """The entries of a list of ``exec``."""
+        found = self._spec.get(key) or []
+        if not isinstance(found, list) or not all(isinstance(one, kinds) for one in found):
+            what = "texts" if str in kinds else "mappings"
+            raise self._failed(f"{key} of its exec entry is not a list of {what}")
+        return found
+
     def _run(self, seconds: float) -> dict[str, t.Any]:
-        variables = {str(one.get("name")): str(one.get("value")) for one in self._spec.get("env") or []}
-        environ = {**os.environ, **variables, "KUBERNETES_EXEC_INFO": json.dumps(self._info())}
+        environ = {**os.environ, **self._variables, "KUBERNETES_EXEC_INFO": json.dumps(self._info())}
         try:
             output = _output_of(self._argv, environ, seconds)
-        except OSError as error:
-            raise self._failed(f"its program {self._argv[0]!r} could not be run: {error.strerror}") from None
+        except (OSError, ValueError) as error:
+            # The interpreter refuses a variable whose name has a "=" with a ValueError.
+            problem = getattr(error, "strerror", None) or str(error)
+            raise self._failed(f"its program {self._argv[0]!r} could not be run: {problem}") from None
+        except _OutputTooLarge:
+            raise self._failed(
+                f"its program {self._argv[0]!r} printed more than {MAXIMUM_OUTPUT} bytes and was stopped"
+            ) from None
         except subprocess.TimeoutExpired:
             raise self._failed(
                 f"its program {self._argv[0]!r} did not end within {seconds:g} s and was stopped"
@@ -119,7 +141,7 @@ class ExecPlugin:
             known = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
             cluster = {key: self._cluster[key] for key in known if self._cluster.get(key)}
             for one in self._cluster.get("extensions") or []:
-                if one.get("name") == _CONFIG_EXTENSION:
+                if isinstance(one, dict) and one.get("name") == _CONFIG_EXTENSION:
                     cluster["config"] = one.get("extension")
             info["spec"]["cluster"] = cluster
         return info
@@ -129,8 +151,12 @@ class ExecPlugin:
         return AccessError(text, next_step=_BY_HAND)
 
 
+class _OutputTooLarge(Exception):
+    """A program printed more than MAXIMUM_OUTPUT."""
+
+
 def _output_of(argv: list[str], environ: dict[str, str], seconds: float) -> bytes:
-    """What a program prints; one that does not end in time, or is interrupted, is ended with its process group."""
+    """The output of a program; its process group is ended when it does not end in time or prints too much."""
     # A library has no AnsibleModule whose run_command it could call.
     with subprocess.Popen(  # pylint: disable=ansible-bad-function
         argv,
@@ -141,7 +167,7 @@ def _output_of(argv: list[str], environ: dict[str, str], seconds: float) -> byte
         start_new_session=True,
     ) as program:
         try:
-            output, _unused = program.communicate(timeout=max(0.001, seconds))
+            output = _read(program, Deadline(max(0.001, seconds)))
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(program.pid, signal.SIGKILL)
@@ -149,6 +175,23 @@ def _output_of(argv: list[str], environ: dict[str, str], seconds: float) -> byte
     if program.returncode != 0:
         raise subprocess.CalledProcessError(program.returncode, argv[0])
     return output
+
+
+def _read(program: subprocess.Popen[bytes], deadline: Deadline) -> bytes:
+    """Read until the program has closed its output and ended; raises TimeoutExpired at the deadline."""
+    output = bytearray()
+    stream = t.cast("t.IO[bytes]", program.stdout)
+    ready = select.poll()
+    ready.register(stream, select.POLLIN)
+    while ready.poll(deadline.remaining() * 1000):
+        chunk = os.read(stream.fileno(), _CHUNK)
+        if not chunk:
+            program.wait(deadline.remaining())
+            return bytes(output)
+        output += chunk
+        if len(output) > MAXIMUM_OUTPUT:
+            raise _OutputTooLarge
+    raise subprocess.TimeoutExpired(program.args, deadline.seconds)
 
 
 def _moment(text: t.Any) -> datetime.datetime | None:

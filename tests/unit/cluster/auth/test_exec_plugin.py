@@ -142,6 +142,43 @@ def test_plugin_that_is_not_there_is_refused(plugin: Plugin) -> None:
         resolve_access({"kubeconfig": config}, {})
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"args": ["a\0b"]},
+        {"args": "text"},
+        {"args": [["nested"]]},
+        {"env": ["NAME=value"]},
+        {"env": {"NAME": "value"}},
+        {"env": [{"name": "A\0", "value": "b"}]},
+        {"env": [{"name": "A=B", "value": "c"}]},
+        {"env": [{"name": "", "value": "c"}]},
+        {"command": "a\0b"},
+    ],
+)
+def test_entry_that_no_program_can_be_started_from_is_refused(plugin: Plugin, entry: dict[str, t.Any]) -> None:
+    config = plugin.config()
+    config["users"][0]["user"]["exec"].update(entry)
+    with pytest.raises(AccessError, match="could not log in"):
+        resolve_access({"kubeconfig": config}, {})
+
+
+def test_plugin_that_prints_without_end_is_stopped(plugin: Plugin) -> None:
+    config = plugin.config()
+    config["users"][0]["user"]["exec"].update(command="yes", args=[SECRET])
+    with pytest.raises(AccessError, match="printed more than") as caught:
+        resolve_access({"kubeconfig": config}, {})
+    assert SECRET not in str(caught.value)
+
+
+def test_extension_of_the_cluster_that_is_no_mapping_is_ignored(plugin: Plugin) -> None:
+    plugin.says(token=SECRET)
+    config = plugin.config()
+    config["users"][0]["user"]["exec"]["provideClusterInfo"] = True
+    config["clusters"][0]["cluster"]["extensions"] = ["text"]
+    assert header(resolve_access({"kubeconfig": config}, {})) == f"Bearer {SECRET}"
+
+
 def test_renewal_that_fails_is_refused_unquoted() -> None:
     class Configuration:
         api_key: t.ClassVar[dict[str, str]] = {}
