@@ -36,6 +36,7 @@ options:
   namespaces:
     description:
       - Namespaces to look into; O(namespace) alone when not given.
+      - Refused with O(backend=container). A container engine has no namespaces.
     type: list
     elements: str
   label_selector:
@@ -147,7 +148,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return hosts
 
     def _read(self) -> list[Host]:
-        params = {option: self.get_option(option) for option in (*ACCESS, *BACKEND, "agent")}
+        params = {option: self.get_option(option) for option in (*ACCESS, *BACKEND, "agent", "namespaces")}
         try:
             with open_backend(params, Context(check_mode=True, environ=os.environ)) as backend:
                 namespaces = self.get_option("namespaces") or [backend.namespace]

@@ -79,6 +79,10 @@ class Way:
         finally:
             release_container(self.client, acquired.name, Deadline(PATIENCE))
 
+    def limits(self, **limits: t.Any) -> dict[str, t.Any]:
+        """These limits, or none where the runtime enforces none: the private engine's gVisor has no cgroups."""
+        return {} if self.runtime == "runsc" else limits
+
     def names(self) -> set[str]:
         """The sandboxes that the engine has."""
         found = containers.list_labelled(self.client, [NAME_LABEL], Deadline(PATIENCE))

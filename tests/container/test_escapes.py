@@ -115,7 +115,7 @@ SHARED_KERNEL = {
 @pytest.fixture(scope="module", params=("docker-runc-socket", "docker-runsc-auto", "podman-runc-socket"))
 def place(request: pytest.FixtureRequest) -> t.Iterator[tuple[Way, ContainerSandbox]]:
     way = make_way(request, str(request.param))
-    with way.sandbox(pids=64, memory=128 << 20) as sandbox:
+    with way.sandbox(**way.limits(pids=64, memory=128 << 20)) as sandbox:
         yield way, sandbox
 
 

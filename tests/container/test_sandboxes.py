@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import typing as t
 
 import pytest
 
@@ -20,6 +21,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.container.errors imp
     ContainerLeaseError,
     ContainerMismatchError,
     NotReadyError,
+    UnsupportedError,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.container.inventory import list_containers, locate_container
 from ansible_collections.namzu.sandbox.plugins.module_utils.container.lease import renew_lease
@@ -29,13 +31,13 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.engine import contai
 from ansible_collections.namzu.sandbox.plugins.module_utils.engine.images import ImagePullError
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent
 
-from .conftest import IMAGE, PATIENCE, ROOT, Way, run, until
+from .conftest import IMAGE, PATIENCE, ROOT, Way, make_way, run, until
 
 
 def test_sandbox_from_acquire_to_release(way: Way, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     volumes = way.volumes()
     request = way.request(
-        pids=64, memory=256 << 20, cpus=1.0, env={"GREETING": "hello"}, labels={"team": "a"},
+        **way.limits(pids=64, memory=256 << 20, cpus=1.0), env={"GREETING": "hello"}, labels={"team": "a"},
         writable_paths=("/data",), network_probe=True,
     )  # fmt: skip
     first = acquire_container(way.client, request)
@@ -54,6 +56,12 @@ def test_sandbox_from_acquire_to_release(way: Way, monkeypatch: pytest.MonkeyPat
         assert (again.uid, again.created) == (first.uid, False)
         with pytest.raises(ContainerMismatchError):
             acquire_container(way.client, way.request(name=first.name))
+        limits = first.verdict.confinement.limits
+        assert limits == (
+            {"cpus": None, "memory": None, "pids": None}
+            if way.runtime == "runsc"
+            else {"cpus": 1.0, "memory": 256 << 20, "pids": 64}
+        )
         located = locate_container(way.client, first.name, Deadline(PATIENCE), uid=first.uid)
         data = os.urandom(2 * 1024 * 1024)
         copied = Agent(located.agent).execute(["cat"], stdin=data, max_output=len(data), deadline=Deadline(PATIENCE))
@@ -67,6 +75,15 @@ def test_sandbox_from_acquire_to_release(way: Way, monkeypatch: pytest.MonkeyPat
     until(lambda: first.name not in way.names())
     assert not release_container(way.client, first.name, Deadline(PATIENCE)).existed
     until(lambda: way.volumes() == volumes)
+
+
+@pytest.mark.parametrize("limit", [{"pids": 64}, {"memory": 256 << 20}, {"cpus": 1.0}], ids=str)
+def test_limit_that_gvisor_without_cgroups_does_not_enforce_is_refused(
+    request: pytest.FixtureRequest, limit: dict[str, t.Any]
+) -> None:
+    way = make_way(request, "docker-runsc-auto")
+    with pytest.raises(UnsupportedError, match="--ignore-cgroups"):
+        acquire_container(way.client, way.request(**limit))
 
 
 def test_lease_ends_the_container_unless_it_is_renewed(engine_way: Way) -> None:

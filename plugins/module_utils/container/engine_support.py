@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ..engine.client import EngineClient, Json
 from ..text import clean_text
 from .errors import UnsupportedError
@@ -34,7 +32,14 @@ def check_support(client: EngineClient, info: Json, request: ContainerRequest) -
             f"it has no runtime {request.runtime}; it has {clean_text(', '.join(runtimes), 300) or 'none'}",
             "Name one of these, or add the runtime to the engine's configuration.",
         )
+    unenforced = _ignores_cgroups(info, request.runtime)
     for option, (field, lacking) in _LIMITS.items():
+        if getattr(request, option) is not None and unenforced is not None:
+            raise _refused(
+                client,
+                f"{option} is not enforced by the runtime {runtime_name(info, request.runtime)}, because {unenforced}",
+                f"Leave out {option}, use the runtime runc, or change the runtime in the engine's configuration.",
+            )
         if getattr(request, option) is not None and info.get(field) is False:
             raise _refused(client, f"{option} cannot be enforced, because {lacking} is missing", f"Leave out {option}.")
     profile = seccomp_profile(info)
@@ -59,20 +64,49 @@ def seccomp_profile(info: Json) -> str | None:
     return None
 
 
+def runtime_name(info: Json, runtime: str | None) -> str:
+    """The runtime that is asked for, or the engine's default."""
+    return runtime or str(info.get("DefaultRuntime") or "")
+
+
 def runs_gvisor(info: Json, runtime: str | None) -> bool:
-    """Whether a runtime is gVisor's, by its name and its program."""
-    name = runtime or str(info.get("DefaultRuntime") or "")
-    described: t.Any = (info.get("Runtimes") or {}).get(name) or {}
-    return "runsc" in name or "runsc" in str(described.get("path", "") if isinstance(described, dict) else "")
+    """Whether a runtime is gVisor's, by its name, its program and its shim."""
+    described = _described(info, runtime)
+    named = (runtime_name(info, runtime), described.get("path"), described.get("runtimeType"))
+    return any("runsc" in str(name or "") for name in named)
 
 
 def offers_host_sockets(info: Json, runtime: str | None) -> bool:
     """Whether a Unix socket that is made in the container can be connected to from this machine."""
     if not runs_gvisor(info, runtime):
         return True
-    described = (info.get("Runtimes") or {}).get(runtime or str(info.get("DefaultRuntime"))) or {}
-    arguments = map(str, described.get("runtimeArgs") or () if isinstance(described, dict) else ())
-    return any(argument in ("--host-uds=all", "--host-uds=create") for argument in arguments)
+    return any(argument in ("--host-uds=all", "--host-uds=create") for argument in _arguments(info, runtime))
+
+
+def _ignores_cgroups(info: Json, runtime: str | None) -> str | None:
+    """Why a limit of a container would have no effect with this runtime, as part of a sentence; None when it has one.
+
+    An engine reports a limit that it passed to the runtime. gVisor with ``--ignore-cgroups`` (runsc/config/flags.go)
+    creates no cgroup, so nothing enforces the limit.
+    """
+    if not runs_gvisor(info, runtime):
+        return None
+    for argument in _arguments(info, runtime):
+        flag, _equals, value = argument.lstrip("-").partition("=")
+        if flag == "ignore-cgroups" and value.lower() not in ("false", "0", "f"):
+            return f"the engine starts it with {clean_text(argument, 40)}"
+    if (_described(info, runtime).get("options") or {}).get("ConfigPath"):
+        return "its settings are in a file that the engine does not report (ConfigPath)"
+    return None
+
+
+def _described(info: Json, runtime: str | None) -> Json:
+    found = (info.get("Runtimes") or {}).get(runtime_name(info, runtime))
+    return found if isinstance(found, dict) else {}
+
+
+def _arguments(info: Json, runtime: str | None) -> list[str]:
+    return [str(argument) for argument in _described(info, runtime).get("runtimeArgs") or ()]
 
 
 def _refused(client: EngineClient, why: str, next_step: str) -> UnsupportedError:

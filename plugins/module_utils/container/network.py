@@ -36,6 +36,12 @@ def check_planned(request: ContainerRequest, network: Json | None) -> None:
                 "Leave out egress, or name a network.",
             )
         return
+    if kind == NO_NETWORK:
+        raise _refused(
+            request,
+            f"network is {clean_text(request.network, 80)}, and no_network allows none",
+            "Leave out network, or ask for egress: allow_all.",
+        )
     if request.network.startswith(_SHARED) or request.network in ("none", "default"):
         raise _refused(
             request,

@@ -8,6 +8,7 @@ import contextlib
 import json
 import typing as t
 
+from ..boundary.reach.requests import NO_NETWORK
 from ..deadline import Deadline
 from ..engine import containers
 from ..engine.client import EngineClient, Json
@@ -30,7 +31,7 @@ def check_engine(client: EngineClient, request: ContainerRequest, deadline: Dead
     info = containers.read_info(client, deadline)
     seccomp = check_support(client, info, request)
     network = None
-    if request.network is not None:
+    if request.network is not None and request.egress.kind != NO_NETWORK:
         network = containers.inspect_network(client, request.network, deadline)
     check_planned(request, network)
     return info, network, seccomp

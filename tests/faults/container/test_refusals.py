@@ -33,6 +33,41 @@ def request(**options: t.Any) -> ContainerRequest:
     return ContainerRequest(**{"image": "python", "name": "one", "ready_timeout": 30.0, **options})
 
 
+def gvisor(**described: t.Any) -> dict[str, t.Any]:
+    return {"Runtimes": {"runsc": {"path": "/usr/bin/runsc", **described}}, "DefaultRuntime": "runsc"}
+
+
+LIMITS: list[dict[str, t.Any]] = [{"cpus": 1.0}, {"memory": 64 << 20}, {"pids": 20, "runtime": "runsc"}]
+#: Runtimes that take a limit and do not enforce it, or of which the engine does not report whether they do.
+UNENFORCED = [
+    gvisor(runtimeArgs=["--network=none", "--ignore-cgroups"]),
+    gvisor(runtimeArgs=["-ignore-cgroups=true"]),
+    gvisor(path=None, runtimeType="io.containerd.runsc.v1", options={"ConfigPath": "/etc/runsc.toml"}),
+]
+
+
+@pytest.mark.parametrize("described", [{}, {"runtimeArgs": ["--ignore-cgroups=false"]}])
+def test_limits_are_taken_by_gvisor_that_has_cgroups(
+    engine: FakeEngine, client: EngineClient, described: dict[str, t.Any]
+) -> None:
+    engine.info.update(gvisor(**described))
+    limits = acquire_container(client, request(pids=20, runtime="runsc", channel="socket")).verdict.confinement.limits
+    assert limits["pids"] == 20
+
+
+def test_gvisor_without_cgroups_is_used_without_limits(engine: FakeEngine, client: EngineClient) -> None:
+    engine.info.update(UNENFORCED[0])
+    assert acquire_container(client, request(runtime="runsc", channel="socket")).created
+
+
+@pytest.mark.parametrize("network", ["bridge", "missing"])
+def test_no_network_with_a_network_is_a_contradiction(engine: FakeEngine, client: EngineClient, network: str) -> None:
+    engine.networks = {"bridge": {"Driver": "bridge"}}
+    with pytest.raises(ContainerBoundaryError, match=f"network is {network}, and no_network allows none"):
+        acquire_container(client, request(network=network))
+    assert not [one for one in engine.requests if "networks" in one]
+
+
 @pytest.mark.parametrize(
     ("info", "options"),
     [
@@ -43,6 +78,7 @@ def request(**options: t.Any) -> ContainerRequest:
         ({"PidsLimit": False}, {"pids": 20}),
         ({"CpuCfsQuota": False}, {"cpus": 1.0}),
         ({}, {"runtime": "runsc"}),
+        *((info, limit) for info in UNENFORCED for limit in LIMITS),
     ],
 )
 def test_what_the_engine_cannot_enforce_is_refused_before_anything_is_created(

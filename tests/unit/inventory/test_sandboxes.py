@@ -174,3 +174,8 @@ def test_a_file_is_ours_by_its_name(tmp_path: pathlib.Path, name: str, ours: boo
     if not name.startswith("missing"):
         (tmp_path / name).touch()
     assert InventoryModule().verify_file(str(tmp_path / name)) is ours
+
+
+def test_namespaces_are_refused_on_a_container_engine(inventory: Inventory) -> None:
+    said = inventory(backend="container", docker_host="unix:///nowhere.sock", namespaces=["a", "b"], code=1).output
+    assert "namespaces cannot be set on backend container: A container engine has no namespaces." in said

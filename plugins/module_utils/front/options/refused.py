@@ -136,6 +136,12 @@ OF_A_CLUSTER = tuple(
             "The lease keeper renews and releases sandboxes of Kubernetes alone.",
             "Set ttl: the container ends by itself, also when the play is killed.",
         ),
+        (
+            "namespaces",
+            {"type": "list", "elements": "str"},
+            "A container engine has no namespaces.",
+            "Leave it out.",
+        ),
         ("workspace_id", {"type": "str"}, "The container backend has no workspaces.", "Set name."),
         ("holder_epoch", {"type": "int"}, "The container backend has no workspaces.", "Leave it out."),
     )
