@@ -9,6 +9,7 @@ Kubernetes API reference. Paths are fixed by group, version and plural, so no di
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import typing as t
 import urllib.parse
 
@@ -189,6 +190,15 @@ def owner_uids(body: Body) -> list[str]:
 def is_being_deleted(body: Body) -> bool:
     """Whether the object has a ``metadata.deletionTimestamp``."""
     return bool(metadata(body).get("deletionTimestamp"))
+
+
+def expires_at(body: Body) -> datetime.datetime | None:
+    """When the controller ends a claim (``spec.lifecycle.shutdownTime``) or Sandbox (``spec.shutdownTime``), in UTC.
+
+    None when it has no such time.
+    """
+    text = {**spec(body), **mapping(spec(body).get("lifecycle"))}.get("shutdownTime")
+    return datetime.datetime.fromisoformat(str(text)) if text else None
 
 
 def pod_template(body: Body) -> Body:

@@ -10,7 +10,7 @@ import typing as t
 
 from ..cluster.client import Client
 from ..cluster.reads import read_items
-from ..cluster.resources import SANDBOX, TEMPLATE, VOLUME_CLAIM, Body, Kind, annotation, condition
+from ..cluster.resources import SANDBOX, TEMPLATE, VOLUME_CLAIM, Body, Kind, annotation, condition, expires_at
 from ..cluster.resources import workspace_id as workspace_id_of
 from ..deadline import Deadline
 from ..lifecycle.acquire import direct
@@ -136,7 +136,7 @@ def _summary(
         message=message_of(ready),
         mode_since=since,
         created_at=created,
-        expires_at=direct.expires_at(body),
+        expires_at=expires_at(body),
         age=None if created is None else (now - created).total_seconds(),
         mode_for=None if start is None else (now - start).total_seconds(),
         stopped_for=None if stopped is None else (now - stopped).total_seconds(),
@@ -184,7 +184,7 @@ def _stopped_at(body: Body, phase: Phase, mode_since: datetime.datetime | None) 
     if phase == "suspended":
         times.append(mode_since)
     if phase == "expired":
-        times.append(direct.expires_at(body))
+        times.append(expires_at(body))
     return max((time for time in times if time is not None), default=None)
 
 

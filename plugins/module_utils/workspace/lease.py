@@ -14,10 +14,9 @@ import datetime
 import typing as t
 
 from ..cluster.client import Client
-from ..cluster.resources import Body, condition
+from ..cluster.resources import Body, condition, expires_at
 from ..deadline import Deadline
 from ..errors import SandboxError
-from ..lifecycle.acquire import direct
 from ..lifecycle.lease.lease import Lease, read_held
 from ..lifecycle.observed.agent_address import DEFAULT_AGENT_PORT, AddressMode
 from ..lifecycle.observed.status import EXPIRED_REASONS
@@ -57,7 +56,7 @@ class WorkspaceLease(Lease):
 
     def ends(self, body: Body) -> datetime.datetime | None:
         """When its pod is stopped; None when it has none to stop, and when nobody asked for that."""
-        return None if mode_of(body) == SUSPENDED else direct.expires_at(body)
+        return None if mode_of(body) == SUSPENDED else expires_at(body)
 
     def is_over(self, body: Body) -> bool:
         """Whether the controller has stopped its pod, and nobody has started it since."""
@@ -167,5 +166,5 @@ def find_workspace_lease(
     raise_if_overtaken(ref, body, holder_epoch)
     if mode_of(body) == SUSPENDED:
         raise suspended(ref)
-    uid, end = str(body["metadata"]["uid"]), direct.expires_at(body)
+    uid, end = str(body["metadata"]["uid"]), expires_at(body)
     return WorkspaceLease(ref, uid, 0.0, end, workspace_id=workspace_id, holder_epoch=holder_epoch)

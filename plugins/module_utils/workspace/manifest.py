@@ -22,6 +22,7 @@ from ..cluster.resources import (
     ObjectRef,
     annotation,
     condition,
+    expires_at,
 )
 from ..cluster.resources import workspace_id as workspace_id_of
 from ..lifecycle.acquire import direct, staleness
@@ -191,6 +192,6 @@ def has_ended(body: Body) -> bool:
 
 def has_expired(body: Body, latest: datetime.datetime) -> bool:
     """Whether its shutdownTime has passed, or may have, so that its pod is gone or going."""
-    end = direct.expires_at(body)
+    end = expires_at(body)
     marked = condition(body, "Ready").get("reason") in EXPIRED_REASONS and is_settled(body, "Ready")
     return marked or (end is not None and end <= latest)

@@ -9,7 +9,7 @@ import typing as t
 import uuid
 
 from ..cluster.client import Client
-from ..cluster.resources import TEMPLATE, Body, annotation
+from ..cluster.resources import TEMPLATE, Body, annotation, expires_at
 from ..cluster.retry import retry, wait_or_raise
 from ..deadline import CLEANUP_SECONDS, Backoff, Cancellation, Deadline, poll
 from ..errors import ApiUnreachableError, ConflictError, GoneError, NotServedError, SandboxError, UnavailableError
@@ -282,7 +282,7 @@ class Opening:
         now, ttl = self.client.server_time.now(), self.request.ttl
         until = None if ttl is None else shutdown_time(now.earliest, ttl)
         if self._runs(body):
-            end = direct.expires_at(body)
+            end = expires_at(body)
             # One that has no end is held by somebody who wants it so.
             is_short = ttl is not None and end is not None and (end - now.latest).total_seconds() < ttl / 2
             return Change(spec={"shutdownTime": until} if is_short else {})
@@ -379,7 +379,7 @@ class Opening:
             holder_epoch=stored_epoch(body),
             disks=disks,
             labels=dict(pod.labels),
-            expires_at=direct.expires_at(body),
+            expires_at=expires_at(body),
             timings={**timings, "total": round(self.deadline.elapsed() * 1000, 1)},
             verdict=proof.verdict,
             unsettled=self.unsettled,

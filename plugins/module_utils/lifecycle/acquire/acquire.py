@@ -8,7 +8,7 @@ import contextlib
 import typing as t
 
 from ...cluster.client import Client
-from ...cluster.resources import EGRESS_LABEL, Body, ObjectRef
+from ...cluster.resources import EGRESS_LABEL, Body, ObjectRef, expires_at
 from ...cluster.shared_watch import SharedWatch
 from ...cluster.watch import follow
 from ...deadline import Cancellation, Deadline
@@ -280,7 +280,7 @@ class Acquire:
             # The controller names a Sandbox that it starts for a claim like the claim; a pool's keeps its own name.
             warm=sandbox != self.path.ref.name,
             labels=dict(bound.pod.labels),
-            expires_at=self.path.expires_at(body),
+            expires_at=expires_at(body),
             timings={**self.timings, "total": round(self.deadline.elapsed() * 1000, 1)},
             verdict=verdict,
             created=self.owned.created,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import typing as t
 
-from ...cluster.resources import Body, ObjectRef
+from ...cluster.resources import Body, ObjectRef, expires_at
 from .manifest import ManifestBuilder
 from .match import label_differences, life_differences, policy_differences, raise_if_mismatch
 from .request import AcquireRequest
@@ -26,14 +26,14 @@ def claim_body(builder: ManifestBuilder) -> Body:
 
 
 def raise_if_other(claim: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> None:
-    """Raise when the claim that stands under the wanted name is not the one that the request describes.
+    """Raise when the existing claim is not the one that the request describes.
 
     Labels may have been added to it; what the request asks for must be there as asked.
 
     Raises:
         ClaimMismatchError: naming each difference.
     """
-    raise_if_mismatch(ref, _differences(claim, ref, request, now))
+    raise_if_mismatch(ref, claim, _differences(claim, ref, request, now))
 
 
 def _differences(claim: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:
@@ -46,9 +46,3 @@ def _differences(claim: Body, ref: ObjectRef, request: AcquireRequest, now: date
     yield from label_differences("pod label", pod_labels, request.pod_labels)
     yield from policy_differences(ref, claim, wanted=request.per_sandbox_egress)
     yield from life_differences(claim, expires_at(claim), now)
-
-
-def expires_at(claim: Body) -> datetime.datetime | None:
-    """When the claim expires by itself, or None when it has no such time."""
-    text = (claim.get("spec", {}).get("lifecycle") or {}).get("shutdownTime")
-    return datetime.datetime.fromisoformat(str(text)) if text else None

@@ -14,7 +14,7 @@ import typing as t
 
 from ...cluster.client import Client
 from ...cluster.reads import read
-from ...cluster.resources import ACQUIRE_ID_ANNOTATION, POD, TEMPLATE, TEMPLATE_LABEL, Body, ObjectRef
+from ...cluster.resources import ACQUIRE_ID_ANNOTATION, POD, TEMPLATE, TEMPLATE_LABEL, Body, ObjectRef, expires_at
 from ...deadline import Deadline
 from ...errors import GoneError, SandboxError
 from .manifest import ManifestBuilder
@@ -118,19 +118,13 @@ def name_hash(name: str) -> str:
     return f"{value:08x}"
 
 
-def expires_at(sandbox: Body) -> datetime.datetime | None:
-    """When the Sandbox expires by itself, or None when it has no such time."""
-    text = (sandbox.get("spec") or {}).get("shutdownTime")
-    return datetime.datetime.fromisoformat(str(text)) if text else None
-
-
 def raise_if_other(sandbox: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> None:
-    """Raise when the Sandbox that stands under the wanted name is not the one that the request describes.
+    """Raise when the existing Sandbox is not the one that the request describes.
 
     Raises:
         ClaimMismatchError: naming each difference.
     """
-    raise_if_mismatch(ref, _differences(sandbox, ref, request, now))
+    raise_if_mismatch(ref, sandbox, _differences(sandbox, ref, request, now))
 
 
 def _differences(sandbox: Body, ref: ObjectRef, request: AcquireRequest, now: datetime.datetime) -> t.Iterator[str]:

@@ -44,9 +44,6 @@ class Path(t.Protocol):
     def raise_if_other(self, body: Body, now: datetime.datetime) -> None:
         """Raise ClaimMismatchError when this is not what the request describes."""
 
-    def expires_at(self, body: Body) -> datetime.datetime | None:
-        """When it goes away by itself."""
-
     def drift(self, client: Client, body: Body, sandbox: str, deadline: Deadline) -> list[str]:
         """The fields in which it differs from its template as that is now."""
 
@@ -75,9 +72,6 @@ class WarmPath:
 
     def raise_if_other(self, body: Body, now: datetime.datetime) -> None:
         claims.raise_if_other(body, self.ref, self.request, now)
-
-    def expires_at(self, body: Body) -> datetime.datetime | None:
-        return claims.expires_at(body)
 
     def drift(self, client: Client, body: Body, sandbox: str, deadline: Deadline) -> list[str]:  # noqa: ARG002
         return staleness.drift_of_member(client, self.ref.namespace, sandbox, deadline)
@@ -108,9 +102,6 @@ class DirectPath:
 
     def raise_if_other(self, body: Body, now: datetime.datetime) -> None:
         direct.raise_if_other(body, self.ref, self.request, now)
-
-    def expires_at(self, body: Body) -> datetime.datetime | None:
-        return direct.expires_at(body)
 
     def drift(self, client: Client, body: Body, sandbox: str, deadline: Deadline) -> list[str]:  # noqa: ARG002
         # The template has been read for this very acquire.

@@ -19,6 +19,7 @@ from ...cluster.resources import workspace_id as workspace_id_of
 from ...deadline import Deadline
 from ...errors import NotServedError
 from ..errors import ClaimMismatchError
+from .match import expiry_text
 
 #: Who owns a Sandbox that no name leads to: it is reached by the name of its claim.
 _OWNERS = (CLAIM.name, WARM_POOL.name)
@@ -52,7 +53,8 @@ def name_in_use(ref: ObjectRef, other: Body) -> ClaimMismatchError:
     """The error for a name that an object of the other kind has."""
     existing = _other(ref)
     return ClaimMismatchError(
-        f"{ref}: the name is in use by {existing} ({_described(existing, other)}). Nothing was created.",
+        f"{ref}: the name is in use by {existing} ({_described(existing, other)}). Nothing was created. "
+        f"{expiry_text(other)}",
         object=str(existing),
         next_step="Use another name, or release that one first.",
     )

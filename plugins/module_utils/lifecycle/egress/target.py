@@ -7,10 +7,8 @@ from __future__ import annotations
 import dataclasses
 import datetime
 
-from ...cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, SANDBOX, Body, ObjectRef, annotation
+from ...cluster.resources import ACQUIRE_ID_ANNOTATION, SANDBOX, Body, ObjectRef, annotation, expires_at
 from ...errors import SandboxError
-from ..acquire import claim as claims
-from ..acquire import direct
 from ..acquire.egress_label import own_policy
 from ..acquire.match import life_differences
 from ..observed.status import bound_sandbox, raise_if_decided
@@ -52,7 +50,7 @@ def holder_of(ref: ObjectRef, body: Body, now: datetime.datetime) -> Holder:
         EgressTargetError, AcquireError: it cannot have one, or has ended.
     """
     raise_if_decided(body, ref)
-    ends = claims.expires_at(body) if ref.kind is CLAIM else direct.expires_at(body)
+    ends = expires_at(body)
     for why in life_differences(body, ends, now):
         raise _unfit(ref, "expired", why, "Acquire another sandbox.")
     if ref.kind is SANDBOX and annotation(body, ACQUIRE_ID_ANNOTATION) is None:

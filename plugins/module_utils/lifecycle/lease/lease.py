@@ -16,13 +16,20 @@ import datetime
 import typing as t
 
 from ...cluster.client import Client
-from ...cluster.resources import ACQUIRE_ID_ANNOTATION, CLAIM, SANDBOX, Body, ObjectRef, annotation, condition
+from ...cluster.resources import (
+    ACQUIRE_ID_ANNOTATION,
+    CLAIM,
+    SANDBOX,
+    Body,
+    ObjectRef,
+    annotation,
+    condition,
+    expires_at,
+)
 from ...cluster.retry import retry
 from ...cluster.server_time import Span
 from ...deadline import Deadline
 from ...errors import ConflictError, GoneError, SandboxError
-from ..acquire import claim as claims
-from ..acquire import direct
 from ..acquire.request import Acquired
 from ..observed.status import EXPIRED_REASONS, named_sandbox
 from ..timestamps import timestamp
@@ -70,7 +77,7 @@ class Lease:
 
     def ends(self, body: Body) -> datetime.datetime | None:
         """When the object as it was read ends by itself, or None when it does not."""
-        return claims.expires_at(body) if self.ref.kind is CLAIM else direct.expires_at(body)
+        return expires_at(body)
 
     def is_over(self, body: Body) -> bool:
         """Whether the controller has decided that it has ended."""

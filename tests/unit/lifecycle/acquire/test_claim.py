@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, Body
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, SANDBOX, Body, expires_at
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.claim import (
     claim_body,
-    expires_at,
     raise_if_other,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.manifest import ManifestBuilder
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.request import AcquireRequest
+from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.unique_name import name_in_use
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import AcquireError, ClaimMismatchError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.observed.status import (
     EXPIRED_REASONS,
@@ -226,3 +226,12 @@ def test_every_difference_is_named() -> None:
         raise_if_other(other, REF, request(labels={"job": "1"}), NOW)
     assert "its warm pool is node" in str(caught.value)
     assert "its label job is None" in str(caught.value)
+
+
+def test_a_conflict_has_the_end_of_the_lease() -> None:
+    other = existing(spec__warmPoolRef={"name": "node"}, spec__lifecycle={"shutdownTime": "2026-01-02T03:04:05Z"})
+    with pytest.raises(ClaimMismatchError) as caught:
+        raise_if_other(other, REF, request(), NOW)
+    assert "Its lease ends at 2026-01-02T03:04:05Z." in str(caught.value)
+    in_use = name_in_use(SANDBOX.ref(REF.namespace, REF.name), existing(spec__lifecycle=None))
+    assert "It does not expire." in str(in_use)

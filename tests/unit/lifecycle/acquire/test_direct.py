@@ -10,11 +10,10 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import SANDBOX, Body
+from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import SANDBOX, Body, expires_at
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.direct import (
     Template,
-    expires_at,
     raise_if_other,
     sandbox_body,
 )
