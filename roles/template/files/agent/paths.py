@@ -32,6 +32,10 @@ _KINDS = {
     errno.EROFS: ("denied", "the file system is read-only"),
     errno.ELOOP: ("changed", "a part of the path became a link meanwhile"),
     errno.EISDIR: ("is-a-directory", "that is a folder"),
+    errno.EEXIST: ("exists", "that exists already"),
+    errno.ENOTEMPTY: ("not-empty", "the folder is not empty"),
+    errno.EBUSY: ("denied", "it is in use, for example as a mount point"),
+    errno.EXDEV: ("cross-device", "source and target are on different file systems"),
     errno.ENXIO: ("not-a-file", "that is a pipe or a socket"),
     errno.ENAMETOOLONG: ("bad-request", "the path is too long"),
     errno.ENOSPC: ("no-space", "the disk is full"),
@@ -50,21 +54,42 @@ def refusal(error: OSError, path: str) -> Refused:
     return Refused(kind, f"{path[:300]}: {words}")
 
 
-def parse_path(body: dict[str, Any], settings: Settings) -> str:
-    """The absolute path that ``path`` means, with no links in it; Refused ``outside`` when it leaves the roots."""
-    path = body.get("path")
-    require(is_text(path) and bool(path), "path is a text without NUL that is not empty")
+def parse_path(
+    body: dict[str, Any], settings: Settings, field: str = "path", follow: bool = True, folder: bool = False
+) -> str:
+    """The absolute path that ``field`` means, with no links in it; Refused ``outside`` when it leaves the roots.
+
+    ``follow``: whether the last part may be a link that is followed; otherwise the link itself is meant.
+    ``folder``: whether the path may end in a slash, ``.`` or ``..``.
+    """
+    path = body.get(field)
+    require(is_text(path) and bool(path), f"{field} is a text without NUL that is not empty")
     given = os.path.join(settings.workspace, str(path))
-    require(os.path.basename(given) not in ("", ".", ".."), "path ends with the name of a file")
+    given = given if follow else given.rstrip("/")
+    name = os.path.basename(given)
+    require(folder or name not in ("", ".", ".."), f"{field} ends with the name of a file")
     try:
-        found = os.path.realpath(given)
+        found = os.path.realpath(given if follow else os.path.dirname(given))
     except OSError as error:
         if error.errno == errno.EINVAL:  # realpath asked where a link leads, and a folder had replaced the link
             raise Refused("changed", f"{given[:300]}: a part of the path was replaced meanwhile") from None
         raise refusal(error, given) from None
     if settings.roots and not any(os.path.commonpath((root, found)) == root for root in settings.roots):
         raise Refused("outside", f"{given[:300]}: it leads out of the folders that may be used")
-    return found
+    return found if follow else os.path.join(found, name)
+
+
+def open_folder(path: str) -> int:
+    """A descriptor by which a folder can be listed. Refused when there is none, or something else."""
+    with Place(path) if path != "/" else Place("/.") as place:
+        try:
+            return place.open(place.name, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            raise Refused("not-found", f"{path[:300]}: the folder does not exist") from None
+        except NotADirectoryError:
+            raise Refused("not-a-directory", f"{path[:300]}: that is not a folder") from None
+        except OSError as error:
+            raise refusal(error, path) from None
 
 
 class Place:

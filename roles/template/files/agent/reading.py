@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 
 from fields import check_fields, parse_flag, parse_number
 from paths import Place, parse_path, refusal
-from stream import Stream
-from watch import Watch
+from sending import send_frames
 from wire import END_OF_STREAM, STDOUT, Refused, encode, encode_channel, encode_event, encode_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from operations import Context
@@ -54,32 +53,17 @@ def read_file_stream(context: Context, peer: Peer, body: dict[str, Any]) -> None
     checksum = parse_flag(body, "checksum")
     with Reading(parse_path(body, context.settings), offset, length, checksum) as file:
         peer.begin({"file": file.about})
-        stream = Stream(peer)
-        watch = Watch()
-        ended = False
-        while not stream.gone and not (ended and stream.empty):
-            if not (ended or stream.full):
-                ended = send_piece(stream, file)
-            # Only a client that takes nothing is waited for; otherwise this looks whether it says something.
-            wait = stream.moment if ended or stream.full else 0.0
-            for _fd, events in watch.wait({stream.fd: stream.events(True)}, [wait]):
-                if stream.receive(events) is not None:
-                    stream.leave()
-            stream.keep_time(time.monotonic())
+        send_frames(peer, pieces(file))
 
 
-def send_piece(stream: Stream, file: Reading) -> bool:
-    """One more frame; whether it was the last. What goes wrong with the file is the last word too."""
-    try:
+def pieces(file: Reading) -> Iterator[bytes]:
+    """The frames of a file, and the event of its end."""
+    while True:
         piece = file.read(PIECE)
-        if piece:
-            stream.send(encode_channel(STDOUT, piece))
-            return False
-        end = {"end": {"size": file.done, "sha256": file.sha256}}
-    except Refused as refused:
-        end = refused.answer()
-    stream.send(encode_event(end) + END_OF_STREAM)
-    return True
+        if not piece:
+            break
+        yield encode_channel(STDOUT, piece)
+    yield encode_event({"end": {"size": file.done, "sha256": file.sha256}}) + END_OF_STREAM
 
 
 class Reading:

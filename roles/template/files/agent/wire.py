@@ -47,7 +47,7 @@ KINDS = frozenset(
     (
         "unauthorized",  # no token, or another agent's
         "bad-frame",  # no frame, or cut short
-        "too-large",  # a frame above its limit
+        "too-large",  # a frame or a tree above its limit
         "bad-request",  # a request that cannot be honoured as it stands
         "unsupported",  # an operation that this agent does not know
         "busy",  # as many connections as there may be
@@ -61,11 +61,14 @@ KINDS = frozenset(
         "outside",  # a path that leads out of the folders that the agent may use
         "is-a-directory",  # a folder where a file is needed
         "not-a-file",  # a device, a pipe, a socket
+        "not-a-directory",  # something else where a folder is needed
+        "not-empty",  # a folder that holds something
+        "cross-device",  # a move to another file system
         "no-space",  # the disk, or the quota, is full
         "io-error",  # the disk failed
         "changed",  # a file that became another while it was read or written
         "checksum",  # what arrived is not what was sent
-        "exists",  # an id or a name that is taken
+        "exists",  # an id, a name or a path that is taken
         "ended",  # a program that runs no more cannot be written to or signalled
         "not-connected",  # no program listens on that port of the sandbox
         "quiescing",  # everything is being stopped, so nothing is started

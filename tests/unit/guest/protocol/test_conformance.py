@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import GuestRefusedError, GuestUnsupportedError
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.files import Files
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.filesystem import FileSystem
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.forwarding import open_tcp
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.protocol.wire import encode
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import flush, quiesce
@@ -85,6 +86,7 @@ def test_every_operation_survives_a_line_that_passes_on_single_bytes(agent: Runn
         Files(client).fetch("bytewise", sink, deadline=within())
         assert sink.getvalue() == WORDS * 200
         assert Files(client).read("bytewise", offset=1, length=5, deadline=within()).data == (WORDS * 2)[1:6]
+        assert [entry.path for entry in FileSystem(client).list(deadline=within())] == ["bytewise"]
         assert Sessions(client).list(within())
         assert flush(client, deadline=within()).path
 
@@ -106,6 +108,7 @@ def test_a_character_that_is_cut_by_the_limit_is_left_out_of_the_text_and_kept_i
         ("open-tcp", {"port": 0}),
         ("write-file", {"path": "half-closed"}),
         ("read-file-stream", {"path": "/proc/self/status"}),
+        ("list-files", {"path": "/proc/self"}),
     ],
 )
 def test_half_a_connection_is_none(agent: RunningAgent, operation: str, body: dict[str, t.Any]) -> None:
@@ -161,6 +164,11 @@ def test_requests_that_are_no_good_have_one_kind_in_every_operation(agent: Runni
         "session-list": [{"all": True}],
         "session-read": [{"id": "a", "limit": 0}, {}],
         "quiesce": [{"grace": 61}],
+        "list-files": [{}, {"path": ".", "limit": 0}, {"path": ".", "recursive": 1}, {"path": ".", "more": 1}],
+        "stat-file": [{}, {"path": ".", "follow": False}],
+        "make-folder": [{"path": "x", "mode": 0o1000}, {"path": ""}],
+        "move-file": [{"path": "x"}, {"path": "x", "target": ".."}, {"path": "x", "target": "y", "replace": "no"}],
+        "remove-file": [{"path": "."}, {"path": "x/.."}, {"path": "/"}],
     }
     sessions = Sessions(agent.client)
     sessions.start(["true"], name="a", deadline=within())
@@ -172,7 +180,7 @@ def test_requests_that_are_no_good_have_one_kind_in_every_operation(agent: Runni
 
 def test_the_health_names_what_every_call_asks_for(agent: RunningAgent) -> None:
     assert agent.client.healthz(within()).features == {
-        "detach", "execute", "flush", "heartbeat", "open-terminal", "quiesce", "read-file", "read-file-stream",
+        "detach", "execute", "files", "flush", "heartbeat", "open-terminal", "quiesce", "read-file", "read-file-stream",
         "sessions", "open-tcp", "privileges", "write-file",
     }  # fmt: skip
 
@@ -186,6 +194,12 @@ class TestAnOlderAgent:
             ("read-file", lambda agent: Files(agent).read("x", deadline=within())),
             ("read-file-stream", lambda agent: Files(agent).fetch("x", io.BytesIO(), deadline=within())),
             ("write-file", lambda agent: Files(agent).put(b"", "x", deadline=within())),
+            ("files", lambda agent: FileSystem(agent).list(deadline=within())),
+            ("files", lambda agent: FileSystem(agent).stat("x", deadline=within())),
+            ("files", lambda agent: FileSystem(agent).exists("x", deadline=within())),
+            ("files", lambda agent: FileSystem(agent).mkdir("x", deadline=within())),
+            ("files", lambda agent: FileSystem(agent).move("x", "y", deadline=within())),
+            ("files", lambda agent: FileSystem(agent).remove("x", deadline=within())),
             ("sessions", lambda agent: Sessions(agent).list(within())),
             ("open-tcp", lambda agent: open_tcp(agent, 80, deadline=within())),
             ("quiesce", lambda agent: quiesce(agent, deadline=within())),
