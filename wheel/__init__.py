@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Isolated sandboxes for the code of AI agents, on Kubernetes, Docker and Podman."""
 
-from .api import CommandFailedError, Execution, Sandbox, SandboxError, SandboxFiles
+from .api import CommandFailedError, Execution, Process, Sandbox, SandboxError, SandboxFiles
 
-__all__ = ["CommandFailedError", "Execution", "Sandbox", "SandboxError", "SandboxFiles"]
+__all__ = ["CommandFailedError", "Execution", "Process", "Sandbox", "SandboxError", "SandboxFiles"]

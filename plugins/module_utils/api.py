@@ -15,33 +15,28 @@ import contextlib
 import io
 import os
 import pathlib
-import threading
 import typing as t
 
 from .deadline import Cancellation, Deadline
 from .errors import SandboxError
-from .front.options.backend import CONTAINER
-from .front.options.specs import ACCESS, BACKEND, SANDBOX, Spec
+from .facade.holding import Holding, opened
+from .facade.options import DEFAULT_TTL, Options, access_options, acquire_options
+from .facade.processes import CALL_SECONDS, UNBOUNDED_SECONDS, Output, Process, argv_of, on_output
+from .front.options.agent import heartbeat_of
 from .guest.agent import Agent
 from .guest.execution.stream import CommandFailedError, Execution
 from .guest.files import FileInfo, Files
+from .guest.forwarding import Forwarder
 from .guest.local_file import complete_file
+from .guest.sessions.attachment import Attachment, open_terminal
+from .guest.sessions.detached import Executions
 from .guest.sessions.sessions import Sessions
 from .lifecycle.durations import length, seconds
 
 if t.TYPE_CHECKING:
-    from .front.backends.protocol import Acquisition, Backend
+    from .front.backends.protocol import Acquisition
 
-__all__ = ["CommandFailedError", "Execution", "Sandbox", "SandboxError", "SandboxFiles"]
-
-#: Seconds for finding, releasing and renewing, and for the answer of the agent beyond a timeout.
-CALL_SECONDS = 60.0
-#: Seconds that a program or a copy without a timeout may take: a day, so that even that is bounded.
-UNBOUNDED_SECONDS = 86400.0
-#: How long a sandbox outlives a program that was killed; a living one renews the lease three times in it.
-DEFAULT_TTL = "5m"
-
-Output = t.Callable[[bytes], object]
+__all__ = ["CommandFailedError", "Execution", "Process", "Sandbox", "SandboxError", "SandboxFiles"]
 
 
 class Sandbox:
@@ -55,7 +50,7 @@ class Sandbox:
         sessions: programs that go on without a connection.
     """
 
-    def __init__(self, held: _Held, agent: Agent, name: str, uid: str | None, info: t.Mapping[str, t.Any]) -> None:
+    def __init__(self, held: Holding, agent: Agent, name: str, uid: str | None, info: t.Mapping[str, t.Any]) -> None:
         """See ``acquire`` and ``connect``."""
         self._held = held
         self.agent = agent
@@ -74,6 +69,7 @@ class Sandbox:
         image: str | None = None,
         backend: str | None = None,
         ttl: float | str = DEFAULT_TTL,
+        cancellation: Cancellation | None = None,
         **options: t.Any,
     ) -> t.Self:
         """Acquire and verify a sandbox. Its lease is renewed until it is released, or this process ends.
@@ -84,39 +80,50 @@ class Sandbox:
             image: an image of a container engine; the backend is ``container`` then, unless it is given.
             backend: ``kubernetes`` or ``container``; ``NAMZU_SANDBOX_BACKEND``, else Kubernetes, when not given.
             ttl: seconds (at least 10), or ``90s``, ``15m``: how long it lives on when this process is killed.
+            cancellation: ends the acquire when it is cancelled, by any thread; what was created is released.
             options: further options of module ``namzu.sandbox.sandbox``, such as ``egress`` and ``name``.
 
         Raises:
             SandboxError: there is none, or it is not as safe as was asked for; what this call created is released.
             TypeError: there is no such option.
         """
-        source = {"warm_pool": pool, "template": template, "image": image}
-        params = _params(SANDBOX, {**options, **source, "backend": _backend(backend, image), "ttl": str(ttl)})
-        held = _Held(params)
+        params = acquire_options(pool=pool, template=template, image=image, backend=backend, ttl=ttl, **options)
+        held = Holding(params)
         with held.closed_on_failure():
-            acquired = held.backend.acquire(held.backend.request(params))
-            held.renew(acquired, length("ttl", params["ttl"]))
-            return cls._of(held, acquired, params)
+            acquired = held.backend.acquire(held.backend.request(params), cancellation)
+            try:
+                return cls._of(held, acquired, params)
+            except BaseException:
+                _release_created(held, [acquired])
+                raise
 
     @classmethod
     def acquire_many(cls, count: int, **options: t.Any) -> list[t.Self]:
-        """Acquire ``count`` (1 to 1000) at once, all or none; see ``acquire``. Each is released by itself."""
-        backend = _backend(options.pop("backend", None), options.get("image"))
-        given = {"ttl": DEFAULT_TTL, **options, "backend": backend, "warm_pool": options.pop("pool", None)}
-        given.pop("pool", None)
-        params = _params(SANDBOX, {**given, "ttl": str(given["ttl"])})
-        first = _Held(params)
-        with first.closed_on_failure():
+        """Acquire ``count`` (1 to 1000) at once, all or none; arguments as for ``acquire``.
+
+        Each sandbox has its own lease, and is released with its own ``release``.
+        """
+        params = acquire_options(**options)
+        first = Holding(params)
+        try:
             batch = first.backend.acquire_many(first.backend.request(params), count, "release_all")
             if batch.error is not None:
                 raise batch.error
-            sandboxes = []
-            for acquired in batch.acquired:
-                held = _Held(params)
-                held.renew(acquired, length("ttl", params["ttl"]))
-                sandboxes.append(cls._of(held, acquired, params))
-        first.close()
-        return sandboxes
+            holdings: list[Holding] = []
+            sandboxes: list[t.Self] = []
+            try:
+                for acquired in batch.acquired:
+                    holdings.append(Holding(params))
+                    sandboxes.append(cls._of(holdings[-1], acquired, params))
+            except BaseException:
+                for held in holdings:
+                    held.stop()
+                    held.close()
+                _release_created(first, batch.acquired)
+                raise
+            return sandboxes
+        finally:
+            first.close()
 
     @classmethod
     def connect(cls, name: str, *, uid: str | None = None, **options: t.Any) -> t.Self:
@@ -129,8 +136,8 @@ class Sandbox:
         Raises:
             SandboxError: there is no such sandbox, or it is not ready.
         """
-        params = _params({**ACCESS, **BACKEND, "agent": {}}, options)
-        held = _Held(params)
+        params = access_options(**options)
+        held = Holding(params)
         with held.closed_on_failure():
             guest = held.backend.find(name, Deadline(CALL_SECONDS), uid=uid, heartbeat=_heartbeat(params))
             return cls(held, guest.agent, name, uid, {})
@@ -138,13 +145,13 @@ class Sandbox:
     @staticmethod
     def list(*, label_selector: str | None = None, **options: t.Any) -> list[dict[str, t.Any]]:
         """The sandboxes that are held, as module ``namzu.sandbox.sandbox_info`` returns them."""
-        params = _params({**ACCESS, **BACKEND}, options)
-        with _opened(params) as backend:
+        with opened(access_options(**options)) as backend:
             return backend.list(name=None, label_selector=label_selector)
 
     @classmethod
-    def _of(cls, held: _Held, acquired: Acquisition, params: dict[str, t.Any]) -> t.Self:
+    def _of(cls, held: Holding, acquired: Acquisition, params: Options) -> t.Self:
         agent = Agent(acquired.agent, subject=f"sandbox {acquired.name}", heartbeat=_heartbeat(params))
+        held.renew(acquired.name, acquired.uid, length("ttl", params["ttl"]))
         return cls(held, agent, acquired.name, acquired.uid, acquired.result)
 
     def run(
@@ -177,14 +184,7 @@ class Sandbox:
             SandboxError: the program did not start, or the connection or the sandbox was lost.
         """
         self._held.raise_if_lost()
-        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else [*command]
-        calls = {"stdout": on_stdout, "stderr": on_stderr}
-
-        def on_output(stream: str, data: bytes) -> None:
-            call = calls[stream]
-            if call is not None:
-                call(data)
-
+        argv = argv_of(command)
         deadline = Deadline(UNBOUNDED_SECONDS if timeout is None else timeout + CALL_SECONDS)
         with (cancellation or Cancellation()).cutting(deadline.cancel):
             execution = self.agent.execute(
@@ -194,11 +194,66 @@ class Sandbox:
                 stdin=stdin.encode() if isinstance(stdin, str) else stdin,
                 env=env,
                 cwd=cwd,
-                on_output=on_output if on_stdout or on_stderr else None,
+                on_output=on_output(on_stdout, on_stderr),
             )
         if check and (execution.rc != 0 or execution.timed_out):
             raise _failed(self.name, argv, execution)
         return execution
+
+    def start(
+        self,
+        command: str | t.Sequence[str],
+        *,
+        timeout: float | None = None,
+        stdin: bytes | str | None = None,
+        env: t.Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Process:
+        """Start a program and return at once; arguments as for ``run``. ``stdin`` is 8 MiB at most.
+
+        Raises:
+            SandboxError: the program did not start, or the connection or the sandbox was lost.
+        """
+        self._held.raise_if_lost()
+        key = Executions(self.agent).start(
+            argv_of(command),
+            deadline=Deadline(CALL_SECONDS),
+            timeout=timeout,
+            stdin=stdin.encode() if isinstance(stdin, str) else stdin,
+            env=env,
+            cwd=cwd,
+        )
+        return Process(self.agent, key)
+
+    def process(self, id: str) -> Process:  # noqa: A002  # pylint: disable=redefined-builtin
+        """A program that ``start`` started, also in another process of this machine; no request is sent."""
+        return Process(self.agent, id)
+
+    def terminal(self, command: str | t.Sequence[str] = ("/bin/sh",), **options: t.Any) -> Attachment:
+        """Start a program in a terminal that exists as long as its connection; a context manager.
+
+        Args:
+            command: as for ``run``.
+            options: ``rows``, ``columns``, ``env``, ``cwd`` and ``timeout``.
+
+        Raises:
+            SandboxError: the program did not start, or the connection or the sandbox was lost.
+        """
+        self._held.raise_if_lost()
+        return open_terminal(self.agent, argv_of(command), deadline=Deadline(CALL_SECONDS), **options)
+
+    def forward(self, port: int, *, local_port: int = 0) -> Forwarder:
+        """A local port (``address``) whose connections lead to a TCP port of the sandbox; a context manager.
+
+        Args:
+            port: the port in the sandbox, on its loopback interface.
+            local_port: the port on this machine's loopback interface; 0 takes a free one.
+
+        Raises:
+            OSError: the local port cannot be listened on.
+        """
+        self._held.raise_if_lost()
+        return Forwarder(self.agent, port, local_port=local_port)
 
     def extend(self, remaining: float | str) -> None:
         """Renew the lease unless at least ``remaining`` (seconds, or ``15m``) are left."""
@@ -262,54 +317,12 @@ class SandboxFiles:
             return self._files.fetch(path, file, deadline=Deadline(UNBOUNDED_SECONDS))
 
 
-class _Held:
-    """The backend of one sandbox, and the thread that renews its lease."""
-
-    def __init__(self, params: dict[str, t.Any]) -> None:
-        self._params = params
-        self._stack = contextlib.ExitStack()
-        self.backend: Backend[t.Any] = self._stack.enter_context(_opened(params))
-        self._ended = threading.Event()
-        self._lost: SandboxError | None = None
-        self.renewing = False
-
-    @contextlib.contextmanager
-    def closed_on_failure(self) -> t.Iterator[None]:
-        """Close the connection when the block fails."""
-        try:
-            yield
-        except BaseException:
-            self.stop()
-            self.close()
-            raise
-
-    def renew(self, acquired: Acquisition, ttl: float) -> None:
-        """Renew the lease from now on, three times in its length."""
-        self.renewing = True
-        threading.Thread(target=self._renew, args=(acquired, ttl), name="namzu-lease", daemon=True).start()
-
-    def _renew(self, acquired: Acquisition, ttl: float) -> None:
-        with _opened(self._params) as backend:
-            while not self._ended.wait(ttl / 3):
-                try:
-                    backend.renew(acquired.name, ttl, uid=acquired.uid, dry_run=False)
-                except SandboxError as error:
-                    if not error.retryable:
-                        self._lost = error
-                        return
-
-    def raise_if_lost(self) -> None:
-        """Raise what ended the lease."""
-        if self._lost is not None:
-            raise self._lost
-
-    def stop(self) -> None:
-        """Renew no more."""
-        self._ended.set()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._stack.close()
+def _release_created(held: Holding, acquired: t.Iterable[Acquisition]) -> None:
+    """Release what a failed call created; the first failure must be the one that is raised."""
+    created = {one.name: one.uid for one in acquired if one.created}
+    if created:
+        with contextlib.suppress(SandboxError):
+            held.backend.release_created(created)
 
 
 def _failed(name: str, argv: t.Sequence[str], execution: Execution) -> CommandFailedError:
@@ -320,27 +333,5 @@ def _failed(name: str, argv: t.Sequence[str], execution: Execution) -> CommandFa
     return CommandFailedError(f"{text} Its last line: {last}" if last else text, execution=execution, reason=reason)
 
 
-def _opened(params: dict[str, t.Any]) -> contextlib.AbstractContextManager[Backend[t.Any]]:
-    # It loads a client of the backend, which importing this module need not wait for.
-    from .front.backends.opening import open_backend
-    from .front.verb import Context
-
-    return open_backend(params, Context(check_mode=False, environ=os.environ))
-
-
-def _params(spec: Spec, given: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    unknown = sorted(set(given) - set(spec))
-    if unknown:
-        raise TypeError(f"there is no option {', '.join(unknown)}; there are {', '.join(sorted(spec))}")
-    defaults = {name: option.get("default") for name, option in spec.items()}
-    return {**defaults, **{name: value for name, value in given.items() if value is not None}}
-
-
-def _backend(backend: str | None, image: str | None) -> str | None:
-    return CONTAINER if backend is None and image is not None else backend
-
-
 def _heartbeat(params: t.Mapping[str, t.Any]) -> float:
-    from .front.options.agent import heartbeat_of
-
     return heartbeat_of(params.get("agent"))

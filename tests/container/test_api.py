@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -15,8 +16,9 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.api import CommandFailedError, Sandbox, SandboxError
-from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Cancellation
+from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Cancellation, Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.engine.client import EngineClient
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import ExecutionDetachedError
 
 from .conftest import IMAGE, Way, until
 
@@ -81,6 +83,55 @@ def test_a_cancelled_program_ends(sandbox: Sandbox) -> None:
     with pytest.raises(SandboxError):
         sandbox.run("exec sleep 4242", cancellation=cancellation)
     until(lambda: sandbox.run("grep -l 42[4]2 /proc/[0-9]*/cmdline").stdout == b"")
+
+
+def test_a_program_in_the_background_is_followed_found_again_and_killed(sandbox: Sandbox) -> None:
+    pieces: list[bytes] = []
+    started = sandbox.start("cat; echo done >&2", stdin="in", env={"A": "b"})
+    done = started.wait(60, on_stderr=pieces.append)
+    assert (done.rc, done.stdout, b"".join(pieces)) == (0, b"in", b"done\n")
+    assert sandbox.process(started.id).wait(60).stdout == b"in"
+    endless = sandbox.start(["sleep", "4711"])
+    with pytest.raises(ExecutionDetachedError):
+        endless.wait(0.2)
+    assert sandbox.process(endless.id).kill(grace=0)
+    assert endless.wait(60).rc != 0
+
+
+def test_a_terminal_and_a_port_of_the_sandbox(sandbox: Sandbox) -> None:
+    with sandbox.terminal(["stty", "size"], rows=40, columns=120) as terminal:
+        output = b""
+        while (piece := terminal.read(Deadline(60.0))) is not None:
+            output += piece[1]
+    assert output == b"40 120\r\n"
+    serve = (
+        "import socket; server = socket.create_server(('127.0.0.1', 0)); "
+        "print(server.getsockname()[1], flush=True); server.accept()[0].sendall(b'hello')"
+    )
+    port: list[bytes] = []
+    started = threading.Event()
+
+    def on_stdout(data: bytes) -> None:
+        port.append(data)
+        if data.endswith(b"\n"):
+            started.set()
+
+    server = sandbox.start(["python3", "-c", serve])
+    follower = threading.Thread(target=server.wait, kwargs={"on_stdout": on_stdout}, daemon=True)
+    follower.start()
+    assert started.wait(60)
+    with sandbox.forward(int(b"".join(port))) as local, socket.create_connection(local.address, 60) as connection:
+        assert connection.recv(5, socket.MSG_WAITALL) == b"hello"
+    follower.join(60)
+
+
+def test_a_cancelled_acquire_leaves_nothing(engine: Way) -> None:
+    before = engine.names()
+    cancellation = Cancellation()
+    cancellation.cancel()
+    with pytest.raises(SandboxError):
+        Sandbox.acquire(image=IMAGE, cancellation=cancellation)
+    assert engine.names() == before
 
 
 def test_it_is_found_listed_extended_and_released(engine: Way, sandbox: Sandbox) -> None:

@@ -12,7 +12,7 @@ import math
 import pathlib
 import secrets
 
-from ..deadline import Backoff, Deadline
+from ..deadline import Backoff, Cancellation, Deadline
 from ..engine import containers
 from ..engine.client import EngineClient, Json
 from ..engine.container_spec import ContainerSpec
@@ -62,11 +62,16 @@ TOKEN_VARIABLE = "NAMZU_AGENT_BIND_TOKEN"  # noqa: S105 - the name of a variable
 _NO_PYTHON = ("executable file not found", "no such file or directory")
 
 
-def acquire_container(client: EngineClient, request: ContainerRequest) -> ContainerSandbox:
+def acquire_container(
+    client: EngineClient, request: ContainerRequest, cancellation: Cancellation | None = None
+) -> ContainerSandbox:
     """Create a container and hand it out as a sandbox, verified.
 
     With a name that a matching sandbox already has, that one is verified again, and ``created`` is False. After any
     failure, an interrupt included, what this call created is removed.
+
+    Args:
+        cancellation: ends the acquire when it is cancelled, by any thread; what was created is removed first.
 
     Raises:
         UnsupportedError: the engine cannot enforce what is asked for.
@@ -77,7 +82,7 @@ def acquire_container(client: EngineClient, request: ContainerRequest) -> Contai
         ConfinementError, PrivilegeError: it has more than was asked for.
         GuestError, ApiError, ApiUnreachableError: the agent or the engine.
     """
-    deadline = Deadline(request.ready_timeout, client.clock)
+    deadline = Deadline(request.ready_timeout, client.clock, cancellation=cancellation)
     return Acquire(client, request, read_engine(client, request, deadline), deadline).run()
 
 

@@ -14,7 +14,7 @@ from ...container.names import check_name
 from ...container.planned import planned_acquires
 from ...container.release import release_container
 from ...container.request import ContainerRequest, ContainerSandbox
-from ...deadline import Deadline
+from ...deadline import Cancellation, Deadline
 from ...engine.client import EngineClient
 from ...errors import InputError, SandboxError
 from ...guest.agent import Agent
@@ -91,8 +91,8 @@ class ContainerBackend:
         asked = {name: getattr(request, name) for name in _SHOWN}
         return {**{name: value for name, value in asked.items() if value}, "egress": request.egress.kind}
 
-    def acquire(self, request: ContainerRequest) -> Acquisition:
-        return _handed_out(acquire_container(self.client, request))
+    def acquire(self, request: ContainerRequest, cancellation: Cancellation | None = None) -> Acquisition:
+        return _handed_out(acquire_container(self.client, request, cancellation))
 
     def acquire_many(self, request: ContainerRequest, count: int, on_failure: OnFailure) -> Batch:
         outcomes, first = acquire_containers(self.client, request, count, on_failure)

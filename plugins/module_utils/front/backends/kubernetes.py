@@ -8,7 +8,7 @@ import dataclasses
 import typing as t
 
 from ...cluster.client import Client
-from ...deadline import Deadline
+from ...deadline import Cancellation, Deadline
 from ...errors import SandboxError
 from ...guest.agent import Agent
 from ...lifecycle.durations import seconds
@@ -76,10 +76,10 @@ class KubernetesBackend:
         asked = dataclasses.asdict(request)
         return {key: asked[key] for key in _SHOWN if asked[key]}
 
-    def acquire(self, request: AcquireRequest) -> Acquisition:
+    def acquire(self, request: AcquireRequest, cancellation: Cancellation | None = None) -> Acquisition:
         from ...lifecycle.acquire.acquire import acquire
 
-        return self._handed_out(acquire(self.client, request))
+        return self._handed_out(acquire(self.client, request, cancellation=cancellation))
 
     def acquire_many(self, request: AcquireRequest, count: int, on_failure: OnFailure) -> Batch:
         from ...lifecycle.batch import PartialAcquireError, acquire_many

@@ -8,7 +8,7 @@ import dataclasses
 import datetime
 import typing as t
 
-from ...deadline import Deadline
+from ...deadline import Cancellation, Deadline
 from ...errors import SandboxError
 from ...guest.agent import Agent, AgentAddress
 from ...numbering import OnFailure
@@ -112,8 +112,8 @@ class Backend(t.Protocol[Request]):
     def described(self, request: Request) -> dict[str, t.Any]:
         """A request as a diff shows it, without its name."""
 
-    def acquire(self, request: Request) -> Acquisition:
-        """Acquire and verify one sandbox; what this call created is released when that fails."""
+    def acquire(self, request: Request, cancellation: Cancellation | None = None) -> Acquisition:
+        """Acquire and verify one sandbox; what this call created is released when that fails, or is cancelled."""
 
     def acquire_many(self, request: Request, count: int, on_failure: OnFailure) -> Batch:
         """Acquire ``count`` (1 to 1000) at once; ``release_all`` releases what it created as soon as one fails."""
