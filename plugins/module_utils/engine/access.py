@@ -73,6 +73,11 @@ class EngineAccess:
             raise InputError(f"timeout is {self.timeout:g} s; it must be at least 1 s.")
 
     @property
+    def server(self) -> str:
+        """The engine's address."""
+        return self.docker_host
+
+    @property
     def socket_path(self) -> str | None:
         """The Unix socket, or None for an engine that is reached over TCP."""
         split = urllib.parse.urlsplit(self.docker_host)

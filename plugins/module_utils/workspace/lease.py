@@ -83,7 +83,7 @@ class WorkspaceLease(Lease):
             change["metadata"]["annotations"] = {HOLDER_EPOCH_ANNOTATION: str(self.holder_epoch)}
         return change
 
-    def release(self, client: Client, deadline: Deadline) -> SandboxError | None:
+    def release(self, client: t.Any, deadline: Deadline) -> SandboxError | None:
         """Suspend it after a flush, without waiting for its pod; one that is gone, or suspended already, is released.
 
         The flush is tried for at most half of the deadline. A guest that does not flush until then loses what is not on

@@ -41,7 +41,7 @@ waits.setblocking(True)
 waits.detach()
 if somebody:
     sys.path.insert(0, sys.argv[1])
-    from module_utils.workspace.keeper_process import main
+    from module_utils.front.leases.keeper_process import main
     main(line, door)
 """
 

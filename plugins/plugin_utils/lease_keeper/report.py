@@ -120,8 +120,13 @@ def _is_workspace(lease: Message) -> bool:
 
 
 def _names(leases: t.Iterable[Message]) -> str:
-    names = ((lease["kind"], lease["namespace"], lease.get("workspace_id") or lease["name"]) for lease in leases)
-    return ", ".join(sorted(f"{kind} {namespace}/{name}" for kind, namespace, name in names))
+    return ", ".join(sorted(map(_name, leases)))
+
+
+def _name(lease: Message) -> str:
+    # A container engine has no namespaces.
+    place = f"{lease['namespace']}/" if lease["namespace"] else ""
+    return f"{lease['kind']} {place}{lease.get('workspace_id') or lease['name']}"
 
 
 def _until(leases: t.Iterable[Message]) -> str:

@@ -18,6 +18,7 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.resources import CLAIM, SANDBOX
+from ansible_collections.namzu.sandbox.plugins.module_utils.front.leases.keeper_process import read_lease
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.lease import Lease
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.protocol import (
     MAXIMUM_MESSAGE,
@@ -27,7 +28,6 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.prot
     send,
 )
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.timestamps import timestamp
-from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.keeper_process import read_lease
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.lease import WorkspaceLease
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.lease_keeper.link import KeeperError, KeeperLink
 

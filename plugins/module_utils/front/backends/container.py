@@ -109,8 +109,12 @@ class ContainerBackend:
         return planned_acquires(self.client, requests)
 
     def leases(self, request: ContainerRequest, acquired: t.Sequence[Acquisition]) -> t.Mapping[str, Lease]:
-        del request, acquired
-        return {}
+        from .engine_lease import ENGINE_SANDBOX, ContainerLease
+
+        return {
+            one.name: ContainerLease(ENGINE_SANDBOX.ref("", one.name), one.uid, request.ttl, one.expires_at)
+            for one in acquired
+        }
 
     def release_created(self, created: t.Mapping[str, str]) -> t.Iterable[str]:
         _released, failures = self.release(

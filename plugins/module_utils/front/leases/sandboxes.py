@@ -10,7 +10,8 @@ import typing as t
 from ...errors import InputError, SandboxError
 from ...lifecycle.lease.lease import Lease
 from ..backends.protocol import Acquisition, Backend
-from ..options.backend import KUBERNETES, backend_of
+from ..options.backend import CONTAINER, backend_of
+from ..options.engine import ENGINE_OPTIONS
 from ..options.specs import ACCESS, Params
 from ..verb import Context, Keeper, KeeperConnection, Result
 
@@ -134,7 +135,7 @@ def keeping(params: Params, context: Context, state: str = "present") -> t.Itera
             "release_on_end needs the callback plugin namzu.sandbox.lease_keeper, and it is not active here.",
             next_step=f"{ENABLE} Where it is enabled, a warning at the top says why it could not start.",
         )
-    if context.keeper is None or context.check_mode or backend_of(params, context.environ) != KUBERNETES:
+    if context.keeper is None or context.check_mode:
         yield Keeping(None, marked=marked)
         return
     try:
@@ -152,5 +153,7 @@ def keeping(params: Params, context: Context, state: str = "present") -> t.Itera
 
 
 def _opened(keeper: Keeper, params: Params, context: Context) -> KeeperConnection:
-    options = {name: value for name, value in params.items() if name in _ACCESS and value is not None}
-    return keeper.open(options, context.environ)
+    of_engine = backend_of(params, context.environ) == CONTAINER
+    names = ENGINE_OPTIONS if of_engine else _ACCESS
+    options = {name: value for name, value in params.items() if name in names and value is not None}
+    return keeper.open({**options, **({"backend": CONTAINER} if of_engine else {})}, context.environ)

@@ -131,12 +131,6 @@ OF_A_CLUSTER = tuple(
             "Leave it out; name the image by its digest.",
         ),
         (
-            "release_on_end",
-            {"type": "bool", "default": False},
-            "The lease keeper renews and releases sandboxes of Kubernetes alone.",
-            "Set ttl: the container ends by itself, also when the play is killed.",
-        ),
-        (
             "namespaces",
             {"type": "list", "elements": "str"},
             "A container engine has no namespaces.",

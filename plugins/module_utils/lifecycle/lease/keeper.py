@@ -8,11 +8,10 @@ import concurrent.futures
 import threading
 import typing as t
 
-from ...cluster.client import Client
 from ...cluster.transport.pools import POOL_SIZE
 from ...deadline import SYSTEM_CLOCK, Cancellation, Clock, Deadline
 from ...errors import SandboxError
-from .lease import Lease, LeaseLostError, renew
+from .lease import Lease, LeaseLostError
 from .registry import Entry, Event, LeaseRegistry, Report
 
 #: Renewals under way at the same time; more only matters while the API server hangs.
@@ -44,7 +43,7 @@ class Keeper:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    def hold(self, client: Client, lease: Lease, *, renewed: bool = True, release_on_end: bool = False) -> Entry:
+    def hold(self, client: t.Any, lease: Lease, *, renewed: bool = True, release_on_end: bool = False) -> Entry:
         """Renew a lease from now on, half of its ttl from now for the first time.
 
         Args:
@@ -134,7 +133,7 @@ def attempt(registry: LeaseRegistry, entry: Entry, clock: Clock, end: Cancellati
     """
     bound = entry.timing.bound
     try:
-        renewal = renew(entry.client, entry.lease, Deadline(2 * bound, clock, cancellation=end), bound=bound)
+        renewal = entry.lease.renewed(entry.client, Deadline(2 * bound, clock, cancellation=end), bound)
     except LeaseLostError as error:
         registry.ended(entry, error)
     except SandboxError as error:

@@ -110,6 +110,25 @@ class Lease:
         version = body["metadata"].get("resourceVersion") or "unknown"
         return {"metadata": {"resourceVersion": version}, "spec": spec}
 
+    def renewed(self, client: t.Any, deadline: Deadline, bound: float) -> Renewal:
+        """Make sure that it lasts ``ttl`` seconds from now by the server's clock.
+
+        Args:
+            client: who asks the server.
+            deadline: bounds the whole.
+            bound: seconds for each request, when that is less.
+
+        Raises:
+            LeaseLostError: there is nothing to renew any more.
+            SandboxError: this attempt failed, and nothing is lost yet.
+        """
+        return renew(client, self, deadline, bound=bound)
+
+    def left(self, client: t.Any) -> float | None:
+        """Seconds until its end, the longest that the server's clock allows for; None when it does not end."""
+        end = self.expires_at
+        return None if end is None else (end - client.server_time.now().earliest) / datetime.timedelta(seconds=1)
+
     def lost(self, reason: str, why: str) -> LeaseLostError:
         """The error for a lease that ends here."""
         return LeaseLostError(
@@ -119,7 +138,7 @@ class Lease:
             next_step=self.afterwards,
         )
 
-    def release(self, client: Client, deadline: Deadline) -> SandboxError | None:
+    def release(self, client: t.Any, deadline: Deadline) -> SandboxError | None:
         """Delete it; one that is gone, or whose name another one has, is given back.
 
         Returns:

@@ -18,8 +18,6 @@ import struct
 import threading
 import typing as t
 
-from ...cluster.auth.access import resolve_access
-from ...cluster.client import Client
 from ...deadline import Deadline
 from ...errors import SandboxError
 from .keeper import Keeper
@@ -42,6 +40,9 @@ _TIMEVAL = struct.Struct("@ll")
 #: The lease that a part of a message describes.
 ReadLease = t.Callable[[Message], Lease]
 
+#: The client that the access options and the environment of a task lead to; ``access.server`` is its server's address.
+OpenClient = t.Callable[[t.Mapping[str, t.Any], t.Mapping[str, str]], t.Any]
+
 
 class KeeperProcess:
     """The keeper with its two sockets.
@@ -50,14 +51,18 @@ class KeeperProcess:
         lifeline: to the process that is served; nothing is said on it but events.
         door: where clients knock.
         read_lease: makes leases of what they say.
+        open_client: makes the client by which a task's leases are renewed and released.
     """
 
-    def __init__(self, lifeline: socket.socket, door: socket.socket, read_lease: ReadLease) -> None:
+    def __init__(
+        self, lifeline: socket.socket, door: socket.socket, read_lease: ReadLease, open_client: OpenClient
+    ) -> None:
         self._read_lease = read_lease
+        self._open_client = open_client
         self._lifeline = lifeline
         self._door = door
         self._keeper = Keeper(self._report)
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[str, t.Any] = {}
         self._lock = threading.Lock()
         self._speaking = threading.Lock()
         self._heard = True
@@ -111,7 +116,7 @@ class KeeperProcess:
                 if self._over.is_set():
                     self._release_marked()
 
-    def _act(self, message: Message, client: Client) -> Message:
+    def _act(self, message: Message, client: t.Any) -> Message:
         if message.get("op") == "hold":
             marked_uids = []
             for part in message["leases"]:
@@ -134,13 +139,13 @@ class KeeperProcess:
                 self._keeper.registry.leave(entry, leaving=operation == "leave")
         return {}
 
-    def _client(self, message: Message) -> Client:
+    def _client(self, message: Message) -> t.Any:
         """One client for all who come with the same access; its credential stays in this process's memory alone."""
         said = json.dumps([message["options"], message["environ"]], sort_keys=True)
         key = hashlib.sha256(said.encode()).hexdigest()
         with self._lock:
             if key not in self._clients:
-                self._clients[key] = Client(resolve_access(message["options"], message["environ"]))
+                self._clients[key] = self._open_client(message["options"], message["environ"])
             return self._clients[key]
 
     def _report(self, event: Event) -> None:
@@ -157,12 +162,13 @@ class KeeperProcess:
                 self._heard = False
 
 
-def main(lifeline: int, door: int, read_lease: ReadLease) -> None:
+def main(lifeline: int, door: int, read_lease: ReadLease, open_client: OpenClient) -> None:
     """Keep leases until the other end of the lifeline is closed.
 
     Args:
         lifeline, door: descriptors of inherited sockets.
         read_lease: makes leases of what clients say.
+        open_client: makes the client by which a task's leases are renewed and released.
     """
     for signum in (signal.SIGINT, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
@@ -170,4 +176,4 @@ def main(lifeline: int, door: int, read_lease: ReadLease) -> None:
         # For sending alone: a message is waited for without a bound.
         line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.pack(EVENT_SECONDS, 0))
         signal.signal(signal.SIGTERM, lambda *_signal: line.shutdown(socket.SHUT_RD))
-        KeeperProcess(line, entrance, read_lease).run()
+        KeeperProcess(line, entrance, read_lease, open_client).run()

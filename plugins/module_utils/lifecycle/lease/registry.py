@@ -5,12 +5,10 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import random
 import threading
 import typing as t
 
-from ...cluster.client import Client
 from ...deadline import Clock
 from ...errors import SandboxError
 from .lease import Lease, LeaseLostError, Renewal
@@ -60,7 +58,7 @@ class Entry:
     """
 
     lease: Lease
-    client: Client
+    client: t.Any
     release_on_end: bool
     due: float
     ends: float | None
@@ -99,7 +97,7 @@ class LeaseRegistry:
         self._lock = threading.RLock()
         self._entries: dict[str, Entry] = {}
 
-    def hold(self, client: Client, lease: Lease, *, renewed: bool = True, release_on_end: bool = False) -> Entry:
+    def hold(self, client: t.Any, lease: Lease, *, renewed: bool = True, release_on_end: bool = False) -> Entry:
         """Hold a lease from now on; what is held already is marked if either time asked for it.
 
         One without a ttl takes that of the time before, so that asking for its release does not end its renewal.
@@ -168,7 +166,7 @@ class LeaseRegistry:
             failures, entry.failures = entry.failures, 0
             entry.lease, entry.busy = renewal.lease, False
             entry.renewals += 1
-            left = _left(entry)
+            left = entry.lease.left(entry.client)
             now = self._clock.monotonic()
             entry.ends = None if left is None else now + left
             regular = entry.timing.next_renewal(left, self._chance())
@@ -199,12 +197,6 @@ class LeaseRegistry:
             known = self._entries.get(entry.lease.uid) is entry and not entry.leaving
         if known:
             self._report(Event("lost", entry.lease, error, entry.failures))
-
-
-def _left(entry: Entry) -> float | None:
-    """Seconds until its end, the longest that the server's clock allows for."""
-    end = entry.lease.expires_at
-    return None if end is None else (end - entry.client.server_time.now().earliest) / datetime.timedelta(seconds=1)
 
 
 def _ended_unseen(entry: Entry, error: SandboxError) -> LeaseLostError:
