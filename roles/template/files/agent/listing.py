@@ -133,10 +133,12 @@ class Walk:
     Each folder is opened from the one above without following links. Refused ``too-large`` beyond a limit.
     """
 
-    def __init__(self, path: str, limit: int, recursive: bool) -> None:
+    def __init__(self, path: str, limit: int, recursive: bool, into: frozenset[str] | None = None) -> None:
+        """``into``: the only folders that are entered, by their paths below the first."""
         self._path = path
         self._limit = limit
         self._recursive = recursive
+        self._into = into
         self._levels: list[tuple[int, str, Any]] = []
         self.count = 0
         #: Folders that could not be read, by their paths below the first.
@@ -171,7 +173,7 @@ class Walk:
             if self.count > self._limit:
                 raise Refused("too-large", f"{self._path[:300]}: it has more than {self._limit} entries")
             yield fd, name, prefix + name, found
-            if self._recursive and stat.S_ISDIR(found.st_mode):
+            if self._recursive and stat.S_ISDIR(found.st_mode) and (self._into is None or prefix + name in self._into):
                 self._descend(fd, name, prefix + name)
 
     def _descend(self, fd: int, name: str, path: str) -> None:

@@ -47,6 +47,8 @@ LATER: dict[str, tuple[str, str, str]] = {
     "make-folder": ("changing", "make_folder", "files"),
     "move-file": ("changing", "move_file", "files"),
     "remove-file": ("changing", "remove_file", "files"),
+    "read-tree": ("packing", "read_tree", "trees"),
+    "write-tree": ("unpacking", "write_tree", "trees"),
     "open-terminal": ("terminal", "open_terminal", "open-terminal"),
     "open-tcp": ("forwarding", "open_tcp", "open-tcp"),
     "session-start": ("sessions", "start", "sessions"),

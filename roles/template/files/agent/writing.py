@@ -8,17 +8,14 @@ checksum is, and both are right, it is given its mode and then its name, in one 
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-import time
 
-from fields import check_fields, is_whole, parse_flag, parse_name, parse_number, require
+from fields import check_fields, parse_flag, parse_name, parse_number
 from partials import Partial
-from paths import Place, parse_path, refusal
-from stream import Stream
-from watch import Watch
-from wire import END_OF_STREAM, EVENT, STDIN, Refused, encode_event
+from paths import Place, parse_path
+from receiving import Receiving
+from wire import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +41,21 @@ def write_file(context: Context, peer: Peer, body: dict[str, Any]) -> None:
         mode = (DEFAULT_MODE if found is None else found) if mode is None else mode
         with context.partials.open(place, key) as partial:
             peer.begin({"ready": {"path": path, "id": partial.id, "offset": partial.size}})
-            Writing(Stream(peer), partial, mode, sync).run()
+            Receiving(peer, path, partial.write, Finishing(partial, mode, sync)).run()
+
+
+class Finishing:
+    """Gives a file that is what it should be its mode and its name."""
+
+    def __init__(self, partial: Partial, mode: int, sync: bool) -> None:
+        self._partial = partial
+        self._mode = mode
+        self._sync = sync
+
+    def __call__(self, size: int, checksum: str) -> dict[str, Any]:
+        self._partial.check(size, checksum)
+        self._partial.become(self._mode, self._sync)
+        return {"size": size, "sha256": checksum}
 
 
 def check_target(place: Place, replace: bool) -> int | None:
@@ -57,60 +68,3 @@ def check_target(place: Place, replace: bool) -> int | None:
     if not replace and not os.access(place.name, os.W_OK, dir_fd=place.fd, effective_ids=True):
         raise Refused("denied", f"{place.path[:300]}: the agent's user may not write to the existing file")
     return stat.S_IMODE(found.st_mode)
-
-
-class Writing:
-    """The loop of one client: bytes on channel 0, and one event that says what they should be."""
-
-    def __init__(self, stream: Stream, partial: Partial, mode: int, sync: bool) -> None:
-        self._stream = stream
-        self._partial = partial
-        self._mode = mode
-        self._sync = sync
-        self._end_sent = False
-        self._watch = Watch()
-
-    def run(self) -> None:
-        while not self._stream.gone and not (self._end_sent and self._stream.empty):
-            events = self._stream.events(True)
-            for _fd, happened in self._watch.wait({self._stream.fd: events}, [self._stream.moment]):
-                frame = self._stream.receive(happened)
-                if frame is not None and not self._end_sent:
-                    self._answer(frame)
-            self._stream.keep_time(time.monotonic())
-        if self._end_sent and not self._stream.gone:
-            self._stream.linger()
-
-    def _answer(self, frame: bytes) -> None:
-        """Take a frame; when it was the last, or cannot be taken, say how it went."""
-        try:
-            end = self._take(frame)
-        except Refused as refused:
-            end = refused.answer()
-        except OSError as error:
-            end = refusal(error, self._partial.path).answer()
-        if end is not None:
-            self._end_sent = True
-            self._stream.send(encode_event(end) + END_OF_STREAM)
-
-    def _take(self, frame: bytes) -> dict[str, Any] | None:
-        if frame[:1] == bytes((STDIN,)):
-            self._partial.write(memoryview(frame)[1:])
-            return None
-        require(frame[:1] == bytes((EVENT,)), "a file comes on channel 0, and then the event finish")
-        size, checksum = parse_finish(frame[1:])
-        self._partial.check(size, checksum)
-        self._partial.become(self._mode, self._sync)
-        return {"end": {"size": size, "sha256": checksum}}
-
-
-def parse_finish(event: bytes) -> tuple[int, str]:
-    try:
-        value = json.loads(event)
-    except (ValueError, RecursionError):
-        value = None
-    finish = value.get("finish") if isinstance(value, dict) else None
-    finish = finish if isinstance(finish, dict) else {}
-    size, checksum = finish.get("size"), finish.get("sha256")
-    require(is_whole(size) and isinstance(checksum, str), "finish has the size and the sha256 of the whole file")
-    return int(size or 0), str(checksum)

@@ -26,6 +26,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.guest.protocol.wire 
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.quiescence import flush, quiesce
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions.detached import Executions
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.sessions.sessions import Sessions
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.trees.trees import Trees
 from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import (
     FOLDER,
     TOKEN,
@@ -109,6 +110,8 @@ def test_a_character_that_is_cut_by_the_limit_is_left_out_of_the_text_and_kept_i
         ("write-file", {"path": "half-closed"}),
         ("read-file-stream", {"path": "/proc/self/status"}),
         ("list-files", {"path": "/proc/self"}),
+        ("write-tree", {"path": "half", "parents": True}),
+        ("read-tree", {"path": "/proc/self/net"}),
     ],
 )
 def test_half_a_connection_is_none(agent: RunningAgent, operation: str, body: dict[str, t.Any]) -> None:
@@ -130,6 +133,7 @@ def test_half_a_connection_is_none(agent: RunningAgent, operation: str, body: di
         ("session-attach", {}),
         ("open-terminal", {"argv": ["sleep", "1000"], "terminal": {"rows": 1, "columns": 1}}),
         ("write-file", {"path": "nonsense"}),
+        ("write-tree", {"path": "nonsense-tree", "parents": True}),
         ("read-file-stream", {"path": "large"}),
     ],
 )
@@ -168,6 +172,13 @@ def test_requests_that_are_no_good_have_one_kind_in_every_operation(agent: Runni
         "stat-file": [{}, {"path": ".", "follow": False}],
         "make-folder": [{"path": "x", "mode": 0o1000}, {"path": ""}],
         "move-file": [{"path": "x"}, {"path": "x", "target": ".."}, {"path": "x", "target": "y", "replace": "no"}],
+        "read-tree": [{}, {"path": ".", "only": "x"}, {"path": ".", "only": [1]}, {"path": ".", "limit": 1 << 40}],
+        "write-tree": [
+            {},
+            {"path": ".", "delete": ["../x"]},
+            {"path": ".", "delete": [None]},
+            {"path": ".", "mode": 1},
+        ],
         "remove-file": [{"path": "."}, {"path": "x/.."}, {"path": "/"}],
     }
     sessions = Sessions(agent.client)
@@ -181,7 +192,7 @@ def test_requests_that_are_no_good_have_one_kind_in_every_operation(agent: Runni
 def test_the_health_names_what_every_call_asks_for(agent: RunningAgent) -> None:
     assert agent.client.healthz(within()).features == {
         "detach", "execute", "files", "flush", "heartbeat", "open-terminal", "quiesce", "read-file", "read-file-stream",
-        "sessions", "open-tcp", "privileges", "write-file",
+        "sessions", "open-tcp", "privileges", "trees", "write-file",
     }  # fmt: skip
 
 
@@ -200,6 +211,8 @@ class TestAnOlderAgent:
             ("files", lambda agent: FileSystem(agent).mkdir("x", deadline=within())),
             ("files", lambda agent: FileSystem(agent).move("x", "y", deadline=within())),
             ("files", lambda agent: FileSystem(agent).remove("x", deadline=within())),
+            ("trees", lambda agent: Trees(agent).upload(pathlib.Path(__file__).parent, "x", deadline=within())),
+            ("trees", lambda agent: Trees(agent).download("x", "/dev/null/none", deadline=within())),
             ("sessions", lambda agent: Sessions(agent).list(within())),
             ("open-tcp", lambda agent: open_tcp(agent, 80, deadline=within())),
             ("quiesce", lambda agent: quiesce(agent, deadline=within())),
