@@ -18,8 +18,9 @@ from .protocol.call import Call
 DEFAULT_LIMIT = 100_000
 LARGEST_LIMIT = 1_000_000
 
+#: Kinds of entries.
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
-_KINDS = frozenset({FILE, DIRECTORY, LINK, OTHER})
+KINDS = frozenset({FILE, DIRECTORY, LINK, OTHER})
 
 #: The longest path that an agent may send, in characters; Linux allows 4096 bytes.
 LONGEST_PATH = 4096
@@ -195,7 +196,7 @@ def entry_of(call: Call, value: t.Any) -> Entry:
     """An entry of an answer; GuestProtocolError when it is not valid."""
     fields = call.checked("entry", value, path=str, kind=str, size=int, mode=int, mtime=(int, float))
     target, sha256 = fields.get("target"), fields.get("sha256")
-    valid = fields["kind"] in _KINDS and fields["size"] >= 0 and 0 <= fields["mode"] <= 0o7777
+    valid = fields["kind"] in KINDS and fields["size"] >= 0 and 0 <= fields["mode"] <= 0o7777
     valid = valid and abs(fields["mtime"]) < LATEST_MTIME
     texts = all(isinstance(text, (str, type(None))) for text in (target, sha256))
     if not (valid and texts and 0 < len(fields["path"]) <= LONGEST_PATH):

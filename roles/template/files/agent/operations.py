@@ -49,6 +49,7 @@ LATER: dict[str, tuple[str, str, str]] = {
     "remove-file": ("changing", "remove_file", "files"),
     "read-tree": ("packing", "read_tree", "trees"),
     "write-tree": ("unpacking", "write_tree", "trees"),
+    "watch-folder": ("watching", "watch_folder", "watch"),
     "open-terminal": ("terminal", "open_terminal", "open-terminal"),
     "open-tcp": ("forwarding", "open_tcp", "open-tcp"),
     "session-start": ("sessions", "start", "sessions"),

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.changes import watch
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import GuestRefusedError, GuestUnsupportedError
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.files import Files
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.filesystem import FileSystem
@@ -112,6 +113,7 @@ def test_a_character_that_is_cut_by_the_limit_is_left_out_of_the_text_and_kept_i
         ("list-files", {"path": "/proc/self"}),
         ("write-tree", {"path": "half", "parents": True}),
         ("read-tree", {"path": "/proc/self/net"}),
+        ("watch-folder", {"path": "."}),
     ],
 )
 def test_half_a_connection_is_none(agent: RunningAgent, operation: str, body: dict[str, t.Any]) -> None:
@@ -134,6 +136,7 @@ def test_half_a_connection_is_none(agent: RunningAgent, operation: str, body: di
         ("open-terminal", {"argv": ["sleep", "1000"], "terminal": {"rows": 1, "columns": 1}}),
         ("write-file", {"path": "nonsense"}),
         ("write-tree", {"path": "nonsense-tree", "parents": True}),
+        ("watch-folder", {"path": "."}),
         ("read-file-stream", {"path": "large"}),
     ],
 )
@@ -179,6 +182,7 @@ def test_requests_that_are_no_good_have_one_kind_in_every_operation(agent: Runni
             {"path": ".", "delete": [None]},
             {"path": ".", "mode": 1},
         ],
+        "watch-folder": [{}, {"path": ".", "interval": 0}, {"path": ".", "limit": 0}, {"path": ".", "interval": "1"}],
         "remove-file": [{"path": "."}, {"path": "x/.."}, {"path": "/"}],
     }
     sessions = Sessions(agent.client)
@@ -192,7 +196,7 @@ def test_requests_that_are_no_good_have_one_kind_in_every_operation(agent: Runni
 def test_the_health_names_what_every_call_asks_for(agent: RunningAgent) -> None:
     assert agent.client.healthz(within()).features == {
         "detach", "execute", "files", "flush", "heartbeat", "open-terminal", "quiesce", "read-file", "read-file-stream",
-        "sessions", "open-tcp", "privileges", "trees", "write-file",
+        "sessions", "open-tcp", "privileges", "trees", "watch", "write-file",
     }  # fmt: skip
 
 
@@ -213,6 +217,7 @@ class TestAnOlderAgent:
             ("files", lambda agent: FileSystem(agent).remove("x", deadline=within())),
             ("trees", lambda agent: Trees(agent).upload(pathlib.Path(__file__).parent, "x", deadline=within())),
             ("trees", lambda agent: Trees(agent).download("x", "/dev/null/none", deadline=within())),
+            ("watch", lambda agent: watch(agent, "x", deadline=within())),
             ("sessions", lambda agent: Sessions(agent).list(within())),
             ("open-tcp", lambda agent: open_tcp(agent, 80, deadline=within())),
             ("quiesce", lambda agent: quiesce(agent, deadline=within())),
