@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import pathlib
 import re
 import socket
@@ -15,7 +17,12 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.api import CommandFailedError, Sandbox, SandboxError
+from ansible_collections.namzu.sandbox.plugins.module_utils.api import (
+    AsyncSandbox,
+    CommandFailedError,
+    Sandbox,
+    SandboxError,
+)
 from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Cancellation, Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.engine.client import EngineClient
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import ExecutionDetachedError
@@ -37,14 +44,27 @@ def sandbox(engine: Way) -> t.Iterator[Sandbox]:
         yield acquired
 
 
-def test_the_five_lines_of_the_page_work(engine: Way) -> None:
-    code = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert code is not None
-    assert len(code[1].splitlines()) == 5
+@pytest.mark.parametrize(("number", "lines", "output"), [(0, 5, "42\n"), (1, 12, "0 1 2 3 4 5 6 7 8 9\n")])
+def test_the_first_examples_of_the_page_work(engine: Way, number: int, lines: int, output: str) -> None:
+    code = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[number]
+    assert len(code.splitlines()) == lines
     before = engine.names()
-    program = code[1].replace("docker.io/library/python:3.13-slim", IMAGE)
+    program = code.replace("docker.io/library/python:3.13-slim", IMAGE)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stdout) == (0, "42\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, output), done.stderr
+    assert engine.names() == before
+
+
+def test_a_cancelled_acquire_in_a_loop_leaves_nothing(engine: Way) -> None:
+    before = engine.names()
+
+    async def cancelled(seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds), await AsyncSandbox.acquire(image=IMAGE, ready_timeout="120s"):
+                pass
+
+    for hundredths in range(0, 100, 10):
+        asyncio.run(cancelled(hundredths / 100))
     assert engine.names() == before
 
 

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
+import itertools
 import os
 import random
 import threading
@@ -30,6 +32,10 @@ def opened(params: t.Mapping[str, t.Any]) -> contextlib.AbstractContextManager[B
     return open_backend(dict(params), Context(check_mode=False, environ=os.environ))
 
 
+#: Renewals at the same time in one process; each is one short request or a few.
+THREADS = 8
+
+
 class Holding:
     """The backend of one sandbox, and the thread that renews its lease.
 
@@ -42,8 +48,8 @@ class Holding:
         self._params = params
         self._stack = contextlib.ExitStack()
         self.backend: Backend[t.Any] = self._stack.enter_context(opened(params))
-        self._ended = threading.Event()
-        self._lost: SandboxError | None = None
+        #: The error that ended the lease.
+        self.lost: SandboxError | None = None
         self.renewing = False
 
     @contextlib.contextmanager
@@ -59,24 +65,16 @@ class Holding:
     def renew(self, name: str, uid: str, ttl: float) -> None:
         """Renew the lease of a sandbox from now on, twice in its length (``ttl`` seconds)."""
         self.renewing = True
-        lease = _Lease(self._params, name, uid, ttl)
-        threading.Thread(target=self._renew, args=(lease,), name="namzu-lease", daemon=True).start()
-
-    def _renew(self, lease: _Lease) -> None:
-        while not self._ended.wait(lease.wait):
-            error = lease.renew()
-            if error is not None:
-                self._lost = error
-                return
+        RENEWALS.add(_Lease(self._params, name, uid, ttl), self)
 
     def raise_if_lost(self) -> None:
         """Raise the error that ended the lease."""
-        if self._lost is not None:
-            raise self._lost.replace()
+        if self.lost is not None:
+            raise self.lost.replace()
 
     def stop(self) -> None:
         """Renew no more."""
-        self._ended.set()
+        RENEWALS.remove(self)
 
     def close(self) -> None:
         """Close the connection."""
@@ -120,3 +118,80 @@ class _Lease:
         self._failures += 1
         self.wait = self._timing.next_attempt(self._failures, random.random())  # noqa: S311 - jitter
         return None
+
+
+class Renewals:
+    """Renews the leases of a process: one thread waits for all of them, and a few renew.
+
+    A forked process does not renew the leases of its parent.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._due: list[tuple[float, int, _Lease, Holding]] = []
+        self._numbers = itertools.count()
+        self._held: set[Holding] = set()
+        self._free = threading.Semaphore(THREADS)
+        self._running = False
+
+    def add(self, lease: _Lease, holding: Holding) -> None:
+        """Renew a lease until it is lost, or ``remove`` is called."""
+        with self._changed:
+            self._held.add(holding)
+            self._schedule(lease, holding)
+            if not self._running:
+                self._running = True
+                threading.Thread(target=self._run, name="namzu-leases", daemon=True).start()
+
+    def remove(self, holding: Holding) -> None:
+        """Renew no more; a renewal under way is not waited for."""
+        with self._changed:
+            self._held.discard(holding)
+            self._changed.notify_all()
+
+    def _schedule(self, lease: _Lease, holding: Holding) -> None:
+        heapq.heappush(self._due, (time.monotonic() + lease.wait, next(self._numbers), lease, holding))
+        self._changed.notify_all()
+
+    def _run(self) -> None:
+        while (found := self._next()) is not None:
+            # Another renewal that hangs must not delay this one, so each has its own thread.
+            self._free.acquire()
+            threading.Thread(target=self._renew, args=found, name="namzu-lease", daemon=True).start()
+
+    def _next(self) -> tuple[_Lease, Holding] | None:
+        with self._changed:
+            while self._held:
+                while self._due and self._due[0][3] not in self._held:
+                    heapq.heappop(self._due)
+                wait = self._due[0][0] - time.monotonic() if self._due else None
+                if wait is not None and wait <= 0:
+                    _at, _number, lease, holding = heapq.heappop(self._due)
+                    return lease, holding
+                self._changed.wait(wait)
+            self._due.clear()
+            self._running = False
+            return None
+
+    def _renew(self, lease: _Lease, holding: Holding) -> None:
+        try:
+            error = lease.renew()
+        finally:
+            self._free.release()
+        with self._changed:
+            if error is not None:
+                holding.lost = error
+                self._held.discard(holding)
+                self._changed.notify_all()
+            elif holding in self._held:
+                self._schedule(lease, holding)
+
+
+RENEWALS = Renewals()
+
+
+def _forget_parents_leases() -> None:
+    RENEWALS.__init__()  # type: ignore[misc]  # pylint: disable=unnecessary-dunder-call
+
+
+os.register_at_fork(after_in_child=_forget_parents_leases)

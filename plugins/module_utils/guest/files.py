@@ -16,6 +16,7 @@ from .errors import GuestChecksumError, GuestRefusedError, GuestUnreachableError
 from .execution.running import explained
 from .execution.stream import StreamReader
 from .protocol.call import Call
+from .protocol.waiting import pause
 from .protocol.wire import CHANNEL_STDIN, encode_channel, encode_event
 
 #: Bytes of one frame.
@@ -131,7 +132,7 @@ class Files:
                 resumes += 1
                 if not error.sent or resumes > _RESUMES:
                     raise
-            deadline.sleep(_RESUME_WAIT)
+            pause(deadline, _RESUME_WAIT)
 
     def put(
         self,
@@ -173,7 +174,7 @@ class Files:
                 resumes += 1
                 if not error.sent or not upload.can_resume or resumes > _RESUMES:
                     raise
-            deadline.sleep(_RESUME_WAIT)
+            pause(deadline, _RESUME_WAIT)
 
     def _send(self, body: dict[str, t.Any], upload: _Upload, deadline: Deadline) -> int:
         with self._stream("write-file", body, deadline) as call:

@@ -34,7 +34,7 @@ if t.TYPE_CHECKING:
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "reference" / "python.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-_FIRST, EXAMPLE, BLOCK, MANY, OWN_POLICY, SERVED = EXAMPLES
+_FIRST, _ASYNC, EXAMPLE, BLOCK, MANY, OWN_POLICY, SERVED = EXAMPLES
 
 
 class Broken(Exception):

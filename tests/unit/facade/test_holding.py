@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils import api
 from ansible_collections.namzu.sandbox.plugins.module_utils.api import Sandbox, SandboxError
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import ApiUnreachableError, GoneError
-from ansible_collections.namzu.sandbox.plugins.module_utils.facade import holding
+from ansible_collections.namzu.sandbox.plugins.module_utils.facade import holding, sandbox
 from ansible_collections.namzu.sandbox.plugins.module_utils.facade.holding import Holding
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.backends.protocol import Acquisition, Batch
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import AgentAddress
@@ -128,8 +128,7 @@ def test_a_lease_that_could_not_be_renewed_in_time_is_lost_and_reported(
     backend = serve(Backend(*[ApiUnreachableError("no connection") for _unused in range(1000)]))
     held = Holding({})
     held.renew("one", "uid-one", TTL)
-    (thread,) = (one for one in threading.enumerate() if one.name == "namzu-lease")
-    thread.join(60)
+    until(lambda: held.lost is not None)
     with pytest.raises(ApiUnreachableError):
         held.raise_if_lost()
     assert len(backend.renewed) > 1
@@ -148,18 +147,21 @@ def test_what_was_created_is_released_when_the_handle_cannot_be_made(
             raise RuntimeError("unforeseen")
         return subject
 
-    monkeypatch.setattr(api, "Agent", agent)
-    monkeypatch.setattr(api, "SandboxFiles", lambda _sandbox: None)
+    monkeypatch.setattr(sandbox, "Agent", agent)
+    for part in ("SandboxFiles", "Sessions"):
+        monkeypatch.setattr(sandbox, part, lambda _agent: None)
     with pytest.raises(RuntimeError):
         Sandbox.acquire_many(3, image="image")
     assert backend.released == {"one": "uid-one", "two": "uid-two"}
     assert backend.closed == 3
-    assert not [one for one in threading.enumerate() if one.name == "namzu-lease" and _lasts(one)]
+    until(lambda: not any(one.name == "namzu-leases" for one in threading.enumerate()))
 
 
-def _lasts(thread: threading.Thread) -> bool:
-    thread.join(60)
-    return thread.is_alive()
+def until(condition: t.Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(("name", "other"), [("warm_pool", "pool"), ("count", "acquire_many")])

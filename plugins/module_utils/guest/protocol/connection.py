@@ -10,7 +10,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
-import select
 import selectors
 import socket
 import threading
@@ -20,6 +19,7 @@ from ...deadline import Deadline
 from ...resolution import unknown_host
 from ..errors import GuestError, GuestProtocolError, GuestTimeoutError, GuestUnreachableError
 from .heartbeat import HEARTBEAT_SENDER
+from .waiting import connected, pause, wait_for_events, wait_until_writable
 from .wire import HEARTBEAT, MISSES, FrameDecoder, encode
 
 #: Waits between the tries to connect: an agent needs some tens of milliseconds from exec to listen.
@@ -117,8 +117,6 @@ class Connection:
 
         Raises GuestTimeoutError when the deadline passes before there was room for it.
         """
-        writable = select.poll()
-        writable.register(self._socket, select.POLLOUT)
         while True:
             with self._lock:
                 self._flush()
@@ -134,7 +132,7 @@ class Connection:
             remaining = deadline.remaining()
             if remaining <= 0.0:
                 raise timed_out(self._peer, self._operation, "stream", deadline)
-            writable.poll(min(remaining, LONGEST_WAIT) * 1000)
+            wait_until_writable(self._socket, min(remaining, LONGEST_WAIT))
 
     def start_heartbeat(self, interval: float) -> None:
         """From now on both sides send a heartbeat every ``interval`` seconds; three missing ones end the connection."""
@@ -186,7 +184,9 @@ class Connection:
         if self._heartbeat:
             silent = deadline.clock.monotonic() - self._last_received
             patience = min(remaining, max(self._heartbeat * MISSES - silent, 0.0))
-        if remaining > 0.0 and (self._selector.select(min(patience, LONGEST_WAIT)) or patience > LONGEST_WAIT):
+        if remaining > 0.0 and (
+            wait_for_events(self._selector, min(patience, LONGEST_WAIT)) or patience > LONGEST_WAIT
+        ):
             return
         if patience < remaining:
             raise self._lost(f"nothing was received for {MISSES * self._heartbeat:g} s, three heartbeats,")
@@ -256,7 +256,8 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
     started = deadline.elapsed()
     for wait in (*CONNECT_WAITS, None):
         try:
-            return Connection(dial(peer, operation, deadline), peer, operation, deadline)
+            sock = connected(functools.partial(dial, peer, operation, deadline), deadline)
+            return Connection(sock, peer, operation, deadline)
         except OSError as error:
             failure = error
         if deadline.expired:
@@ -264,7 +265,7 @@ def connect(peer: Peer, operation: str, deadline: Deadline) -> Connection:
         if isinstance(failure, socket.gaierror) and deadline.elapsed() - started >= RESOLVE_SECONDS:
             break
         if wait is not None:
-            deadline.sleep(wait)
+            pause(deadline, wait)
     next_step = _NO_LISTENER_STEP
     if isinstance(failure, socket.gaierror):
         next_step = (

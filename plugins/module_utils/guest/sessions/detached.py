@@ -21,6 +21,7 @@ from ..execution.request import DEFAULT_MAX_OUTPUT, Input, command_body
 from ..execution.running import followed
 from ..execution.stream import Execution, OutputCallback, execution_of
 from ..protocol.call import Call, unsupported
+from ..protocol.waiting import pause
 
 #: Bytes of each output stream of a detached execution that an agent retains, at most.
 LARGEST_RETAINED_OUTPUT = 16 * 1024 * 1024
@@ -168,7 +169,7 @@ class _Following:
             if deadline.elapsed() - last_contact >= RECONNECT:
                 raise self._detached(failure.message) from None
             call = None
-            deadline.sleep(_RECONNECT_WAITS[min(tries, len(_RECONNECT_WAITS) - 1)])
+            pause(deadline, _RECONNECT_WAITS[min(tries, len(_RECONNECT_WAITS) - 1)])
             tries += 1
 
     def _attach(self, deadline: Deadline, last_contact: float, failure: GuestUnreachableError | None) -> Call:
