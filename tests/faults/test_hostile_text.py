@@ -45,6 +45,7 @@ OPTIONS: dict[str, dict[str, t.Any]] = {
     "sandbox": {"name": "a", "warm_pool": POOL},
     "sandbox_egress": {"name": "a", "egress": {"kind": "no_network"}},
     "sandbox_exec": {"name": "a", "argv": ["true"]},
+    "sandbox_files": {"name": "a", "src": ".", "dest": "/tmp", "direction": "download"},
     "sandbox_info": {},
     "sandbox_lease": {"name": "a", "remaining": "1h"},
     "sandbox_session": {"name": "a", "session": "s", "argv": ["true"]},

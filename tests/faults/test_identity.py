@@ -32,6 +32,7 @@ DIRECT: dict[str, t.Any] = {"warm_pool": None, "template": "python"}
 #: What each verb does with a sandbox, beyond saying which.
 ON_SANDBOXES: dict[str, tuple[str, dict[str, t.Any]]] = {
     "exec": ("sandbox_exec", {"argv": ["true"]}),
+    "upload": ("sandbox_files", {"src": "/tmp", "dest": "faults"}),
     "start a session": ("sandbox_session", {"session": "web", "argv": ["true"]}),
     "stop a session": ("sandbox_session", {"session": "web", "state": "stopped"}),
     "read sessions": ("sandbox_session_info", {}),

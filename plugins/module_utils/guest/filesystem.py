@@ -88,6 +88,7 @@ class FileSystem:
         recursive: bool = False,
         checksum: bool = False,
         limit: int = DEFAULT_LIMIT,
+        only: t.Collection[str] | None = None,
     ) -> list[Entry]:
         """The entries of a folder, by path. Links are listed and not followed.
 
@@ -95,10 +96,12 @@ class FileSystem:
             recursive: whether the entries of all folders below are listed too.
             checksum: whether the agent reads each file for its ``sha256``.
             limit: how many entries there may be (1 to 1,000,000); GuestRefusedError ``too-large`` when there are more.
+            only: the paths below the folder that are wanted; no folder is read that is above none of them.
 
         Raises GuestRefusedError ``not-a-directory`` for something else than a folder.
         """
-        body = {"path": path, "recursive": recursive, "checksum": checksum, "limit": limit}
+        body: dict[str, t.Any] = {"path": path, "recursive": recursive, "checksum": checksum, "limit": limit}
+        body |= {} if only is None else {"only": sorted(only)}
         agent = self._agent
         with agent.caller.call("list-files", body, deadline, feature=_FEATURE, heartbeat=agent.heartbeat) as call:
             call.part("folder", path=str)

@@ -272,6 +272,21 @@ SANDBOX_SESSION_INFO: Spec = {
     "max_output": {"type": "int", "default": 1048576},
 }
 
+SANDBOX_FILES: Spec = {
+    **ACCESS,
+    **AGENT,
+    **BACKEND,
+    **GUEST,
+    "direction": {"type": "str", "default": "upload", "choices": ["upload", "download"]},
+    "src": {"type": "str", "required": True},
+    "dest": {"type": "str", "required": True},
+    "include": {"type": "list", "elements": "str"},
+    "exclude": {"type": "list", "elements": "str"},
+    "delete": {"type": "bool", "default": False},
+    "replace": {"type": "bool", "default": False},
+    "timeout": {"type": "str"},
+}
+
 CAPACITY_INFO: Spec = {
     **ACCESS,
     "warm_pool": {"type": "str", "required": True},
@@ -317,6 +332,7 @@ ALL = (
     WORKSPACE_INFO,
     SANDBOX_SESSION,
     SANDBOX_SESSION_INFO,
+    SANDBOX_FILES,
     CAPACITY_INFO,
     BOUNDARY_CHECK,
 )

@@ -26,10 +26,18 @@ class LocalTree:
         skipped: paths that were left out.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], wanted: Filter | None = None) -> None:
-        """``wanted``: takes the path of an entry below the folder; folders above an entry are created as needed."""
+    def __init__(
+        self, folder: str | os.PathLike[str], wanted: Filter | None = None, enter: Filter | None = None
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            wanted: takes the path of an entry below the folder; folders above an entry are created as needed.
+            enter: takes the path of a folder below it; one that is not accepted is not read.
+        """
         self._folder = os.fspath(folder)
         self._wanted = wanted
+        self._enter = enter
         self.count = 0
         self.content = 0
         self.skipped: list[str] = []
@@ -37,7 +45,7 @@ class LocalTree:
     def pieces(self) -> t.Iterator[bytes]:
         """The bytes of the archive. Raises OSError for what cannot be read, and for a file that becomes shorter."""
         buffer = bytearray()
-        for path, entry in walk(self._folder):
+        for path, entry in walk(self._folder, self._enter):
             if self._wanted is not None and not self._wanted(path):
                 continue
             for data in self._packed(path, entry):
@@ -80,8 +88,12 @@ class LocalTree:
         return header(entry)
 
 
-def walk(folder: str) -> t.Iterator[tuple[str, os.DirEntry[str]]]:
-    """The entries below a folder with their paths there, in order; a folder before what is in it."""
+def walk(folder: str, enter: Filter | None = None) -> t.Iterator[tuple[str, os.DirEntry[str]]]:
+    """The entries below a folder with their paths there; a folder before what is in it.
+
+    Args:
+        enter: takes the path of a folder below it; one that is not accepted is not read.
+    """
     waiting = [("", folder)]
     while waiting:
         prefix, local = waiting.pop()
@@ -89,5 +101,7 @@ def walk(folder: str) -> t.Iterator[tuple[str, os.DirEntry[str]]]:
             entries = sorted(listing, key=lambda entry: entry.name)
         for entry in entries:
             yield prefix + entry.name, entry
-        folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-        waiting += [(f"{prefix}{entry.name}/", entry.path) for entry in reversed(folders)]
+        for entry in reversed(entries):
+            path = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False) and (enter is None or enter(path)):
+                waiting.append((f"{path}/", entry.path))

@@ -71,6 +71,7 @@ class Trees:
         *,
         deadline: Deadline,
         wanted: Filter | None = None,
+        enter: Filter | None = None,
         delete: t.Collection[str] = (),
         replace: bool = False,
     ) -> TreeReport:
@@ -79,10 +80,11 @@ class Trees:
         Args:
             source: the folder here.
             wanted: takes a path below the folder; what it does not accept is not copied.
+            enter: takes the path of a folder below it; one that it does not accept is not read.
             delete: paths below the folder in the sandbox that are removed first, with everything in them.
             replace: whether existing files are replaced that the agent's user may not write; ``denied`` otherwise.
         """
-        tree = LocalTree(source, wanted)
+        tree = LocalTree(source, wanted, enter)
         body = {"path": path, "parents": True, "replace": replace, "delete": sorted(delete)}
         with self._call("write-tree", body, deadline) as call:
             ready = call.part("ready", path=str, deleted=int)

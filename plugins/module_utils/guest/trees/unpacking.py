@@ -132,7 +132,8 @@ class Unpacking:
             return
         if self._file is not None:
             self._file.flush()
-            os.fchmod(self._file.fileno(), entry.mode)
+            # The owner can always read what was received.
+            os.fchmod(self._file.fileno(), entry.mode | 0o400)
             os.utime(self._file.fileno(), (entry.mtime, entry.mtime))
             self._file.close()
             self._file = None

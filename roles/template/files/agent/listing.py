@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 
-from fields import check_fields, parse_flag, parse_number
+from fields import check_fields, is_text, parse_flag, parse_number, require
 from paths import Place, open_folder, parse_path, refusal
 from reading import new_sha256
 from sending import send_frames
@@ -48,22 +48,44 @@ def stat_file(context: Context, peer: Peer, body: dict[str, Any]) -> None:
 
 
 def list_files(context: Context, peer: Peer, body: dict[str, Any]) -> None:
-    check_fields(body, frozenset(("path", "recursive", "checksum", "limit")), "list-files")
+    check_fields(body, frozenset(("path", "recursive", "checksum", "limit", "only")), "list-files")
     recursive, checksum = parse_flag(body, "recursive"), parse_flag(body, "checksum")
     limit = parse_number(body, "limit", 1, LARGEST_LIMIT, DEFAULT_LIMIT)
     path = parse_path(body, context.settings, folder=True)
-    walk = Walk(path, limit, recursive)
+    only = parse_paths(body, "only")
+    walk = Walk(path, limit, recursive, None if only is None else folders_of(only))
     try:
         peer.begin({"folder": {"path": path}})
-        send_frames(peer, frames(walk, checksum))
+        send_frames(peer, frames(walk, checksum, only))
     finally:
         walk.close()
 
 
-def frames(walk: Walk, checksum: bool) -> Iterator[bytes]:
+def parse_paths(body: dict[str, Any], name: str) -> frozenset[str] | None:
+    value = body.get(name)
+    if value is None:
+        return None
+    require(isinstance(value, list) and all(map(is_text, value)), f"{name} is a list of paths below the folder")
+    return frozenset(value)
+
+
+def folders_of(paths: frozenset[str]) -> frozenset[str]:
+    """The folders above paths."""
+    found = set()
+    for path in paths:
+        above = os.path.dirname(path)
+        while above and above not in found:
+            found.add(above)
+            above = os.path.dirname(above)
+    return frozenset(found)
+
+
+def frames(walk: Walk, checksum: bool, only: frozenset[str] | None) -> Iterator[bytes]:
     """The events of a list."""
     batch: list[dict[str, Any]] = []
     for fd, name, path, found in walk:
+        if only is not None and path not in only:
+            continue
         about = entry(fd, name, path, found)
         if checksum and about["kind"] == "file":
             for about["sha256"] in checksums(fd, name, found.st_size):

@@ -8,8 +8,8 @@ import os
 import stat
 
 from archive import END, Entry, header, padding
-from fields import check_fields, is_text, parse_number, require
-from listing import DEFAULT_LIMIT, LARGEST_LIMIT, Walk, entry
+from fields import check_fields, parse_number
+from listing import DEFAULT_LIMIT, LARGEST_LIMIT, Walk, entry, folders_of, parse_paths
 from paths import parse_path, refusal
 from reading import PIECE, new_sha256
 from sending import send_frames
@@ -37,25 +37,6 @@ def read_tree(context: Context, peer: Peer, body: dict[str, Any]) -> None:
         send_frames(peer, Packing(path, walk, only).frames())
     finally:
         walk.close()
-
-
-def parse_paths(body: dict[str, Any], name: str) -> frozenset[str] | None:
-    value = body.get(name)
-    if value is None:
-        return None
-    require(isinstance(value, list) and all(map(is_text, value)), f"{name} is a list of paths below the folder")
-    return frozenset(value)
-
-
-def folders_of(paths: frozenset[str]) -> frozenset[str]:
-    """The folders above paths."""
-    found = set()
-    for path in paths:
-        above = os.path.dirname(path)
-        while above and above not in found:
-            found.add(above)
-            above = os.path.dirname(above)
-    return frozenset(found)
 
 
 class Packing:

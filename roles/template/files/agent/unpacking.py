@@ -14,8 +14,7 @@ import os
 from archive import PARTS_LIMIT, ArchiveError, Entry, Reader, check_path
 from changing import remove
 from fields import check_fields, parse_flag, require
-from listing import LARGEST_LIMIT
-from packing import parse_paths
+from listing import LARGEST_LIMIT, parse_paths
 from paths import Place, parse_path, refusal
 from reading import new_sha256
 from receiving import Receiving
