@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import os
 import typing as t
@@ -11,7 +12,9 @@ import typing as t
 from ..deadline import Cancellation
 from ..guest.execution.stream import Execution
 from ..guest.files import FileInfo
+from ..guest.filesystem import Entry
 from ..guest.forwarding import Forwarder
+from ..guest.trees.trees import TreeReport
 from .loop import in_loop, in_thread
 from .processes import Process
 from .sandbox import Sandbox
@@ -45,10 +48,10 @@ class AsyncSandbox:
         return cls(await in_thread(acquire, cancel=cancellation.cancel, undo=Sandbox.release))
 
     @classmethod
-    async def acquire_many(cls, count: int, **options: t.Any) -> list[t.Self]:
+    async def acquire_many(cls, count: int, **options: t.Any) -> builtins.list[t.Self]:
         """Acquire ``count`` (1 to 1000) at once, all or none; a cancelled task waits for that, and releases them."""
 
-        def release(sandboxes: list[Sandbox]) -> None:
+        def release(sandboxes: builtins.list[Sandbox]) -> None:
             for sandbox in sandboxes:
                 sandbox.release()
 
@@ -61,7 +64,7 @@ class AsyncSandbox:
         return cls(await in_thread(functools.partial(Sandbox.connect, name, **options)))
 
     @staticmethod
-    async def list(**options: t.Any) -> list[dict[str, t.Any]]:
+    async def list(**options: t.Any) -> builtins.list[dict[str, t.Any]]:
         """The sandboxes that are held; see ``Sandbox.list``."""
         return await in_thread(functools.partial(Sandbox.list, **options))
 
@@ -139,3 +142,35 @@ class AsyncSandboxFiles:
     async def download(self, path: str, target: str | os.PathLike[str]) -> FileInfo:
         """Copy a file of the sandbox to this machine in constant memory; a failure leaves the old target."""
         return await in_loop(functools.partial(self._files.download, path, target))
+
+    async def upload_tree(self, source: str | os.PathLike[str], path: str) -> TreeReport:
+        """Copy what is in a folder of this machine into a folder of the sandbox."""
+        return await in_loop(functools.partial(self._files.upload_tree, source, path))
+
+    async def download_tree(self, path: str, target: str | os.PathLike[str]) -> TreeReport:
+        """Copy what is in a folder of the sandbox into a folder of this machine."""
+        return await in_loop(functools.partial(self._files.download_tree, path, target))
+
+    async def list(self, path: str = ".", *, recursive: bool = False) -> builtins.list[Entry]:
+        """The entries of a folder, by path."""
+        return await in_loop(functools.partial(self._files.list, path, recursive=recursive))
+
+    async def stat(self, path: str, *, follow: bool = True) -> Entry:
+        """One entry."""
+        return await in_loop(functools.partial(self._files.stat, path, follow=follow))
+
+    async def exists(self, path: str) -> bool:
+        """Whether there is something of that name."""
+        return await in_loop(functools.partial(self._files.exists, path))
+
+    async def mkdir(self, path: str, *, parents: bool = False, mode: int | None = None) -> bool:
+        """Create a folder; whether it was created."""
+        return await in_loop(functools.partial(self._files.mkdir, path, parents=parents, mode=mode))
+
+    async def move(self, path: str, target: str, *, parents: bool = False, replace: bool = False) -> None:
+        """Give a file, a link or a folder another path."""
+        await in_loop(functools.partial(self._files.move, path, target, parents=parents, replace=replace))
+
+    async def remove(self, path: str, *, recursive: bool = False, missing_ok: bool = False) -> int:
+        """Remove a file, a link or a folder; how many entries were removed."""
+        return await in_loop(functools.partial(self._files.remove, path, recursive=recursive, missing_ok=missing_ok))

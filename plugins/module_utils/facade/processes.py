@@ -10,6 +10,7 @@ from ..deadline import Cancellation, Deadline
 from ..guest.agent import Agent
 from ..guest.execution.stream import Execution
 from ..guest.sessions.detached import Executions
+from .standard_errors import standard_errors
 
 #: Seconds for finding, releasing and renewing, and for the answer of the agent beyond a timeout.
 CALL_SECONDS = 60.0
@@ -50,6 +51,7 @@ class Process:
         self.id = key
         self._executions = Executions(agent)
 
+    @standard_errors
     def wait(
         self,
         timeout: float | None = None,
@@ -80,6 +82,7 @@ class Process:
                 self.id, deadline=deadline, offset=offset, on_output=on_output(on_stdout, on_stderr)
             )
 
+    @standard_errors
     def kill(self, *, grace: float | None = None) -> bool:
         """End its process group: SIGTERM, and SIGKILL after ``grace`` seconds (0 to 60; 2 when None).
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import typing as t
 
@@ -21,6 +22,7 @@ from .files import SandboxFiles
 from .holding import Holding, opened
 from .options import DEFAULT_TTL, Options, access_options, acquire_options
 from .processes import CALL_SECONDS, UNBOUNDED_SECONDS, Output, Process, argv_of, on_output
+from .standard_errors import standard_errors
 
 if t.TYPE_CHECKING:
     from ..front.backends.protocol import Acquisition
@@ -48,6 +50,7 @@ class Sandbox:
         self.sessions = Sessions(agent)
 
     @classmethod
+    @standard_errors
     def acquire(
         cls,
         *,
@@ -85,7 +88,8 @@ class Sandbox:
                 raise
 
     @classmethod
-    def acquire_many(cls, count: int, **options: t.Any) -> list[t.Self]:
+    @standard_errors
+    def acquire_many(cls, count: int, **options: t.Any) -> builtins.list[t.Self]:
         """Acquire ``count`` (1 to 1000) at once, all or none; arguments as for ``acquire``.
 
         Each sandbox has its own lease, and is released with its own ``release``.
@@ -113,6 +117,7 @@ class Sandbox:
             first.close()
 
     @classmethod
+    @standard_errors
     def connect(cls, name: str, *, uid: str | None = None, **options: t.Any) -> t.Self:
         """Use a sandbox that is held already. Its lease is not renewed, and the end of a block does not release it.
 
@@ -130,10 +135,32 @@ class Sandbox:
             return cls(held, guest.agent, name, uid, {})
 
     @staticmethod
-    def list(*, label_selector: str | None = None, **options: t.Any) -> list[dict[str, t.Any]]:
+    @standard_errors
+    def list(*, label_selector: str | None = None, **options: t.Any) -> builtins.list[dict[str, t.Any]]:
         """The sandboxes that are held, as module ``namzu.sandbox.sandbox_info`` returns them."""
         with opened(access_options(**options)) as backend:
             return backend.list(name=None, label_selector=label_selector)
+
+    @staticmethod
+    @standard_errors
+    def release_named(names: t.Mapping[str, str | None], **options: t.Any) -> builtins.list[str]:
+        """Release sandboxes by name.
+
+        Args:
+            names: uid by name; another sandbox of the name is refused. None: whichever has the name.
+            options: where they are; see ``connect``.
+
+        Returns:
+            The names of those that existed.
+
+        Raises:
+            SandboxError: one could not be released; the others were.
+        """
+        with opened(access_options(**options)) as backend:
+            released, failed = backend.release(names, Deadline(CALL_SECONDS), wait=False, dry_run=False)
+        for error in failed.values():
+            raise error
+        return released
 
     @classmethod
     def _of(cls, held: Holding, acquired: Acquisition, params: Options) -> t.Self:
@@ -141,6 +168,7 @@ class Sandbox:
         held.renew(acquired.name, acquired.uid, length("ttl", params["ttl"]))
         return cls(held, agent, acquired.name, acquired.uid, acquired.result)
 
+    @standard_errors
     def run(
         self,
         command: str | t.Sequence[str],
@@ -187,6 +215,7 @@ class Sandbox:
             raise _failed(self.name, argv, execution)
         return execution
 
+    @standard_errors
     def start(
         self,
         command: str | t.Sequence[str],
@@ -216,6 +245,7 @@ class Sandbox:
         """A program that ``start`` started, also in another process of this machine; no request is sent."""
         return Process(self.agent, id)
 
+    @standard_errors
     def terminal(self, command: str | t.Sequence[str] = ("/bin/sh",), **options: t.Any) -> Attachment:
         """Start a program in a terminal that exists as long as its connection; a context manager.
 
@@ -242,11 +272,13 @@ class Sandbox:
         self._held.raise_if_lost()
         return Forwarder(self.agent, port, local_port=local_port)
 
+    @standard_errors
     def extend(self, remaining: float | str) -> None:
         """Renew the lease unless at least ``remaining`` (seconds, or ``15m``) are left."""
         self._held.raise_if_lost()
         self._held.backend.renew(self.name, seconds("remaining", remaining), uid=self.uid, dry_run=False)
 
+    @standard_errors
     def release(self) -> None:
         """Release the sandbox; one that is gone already is fine.
 
