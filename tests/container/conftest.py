@@ -46,6 +46,7 @@ PODMAN_CONFIGURATION = """
 [engine]
 cgroup_manager = "cgroupfs"
 events_logger = "file"
+exit_command_delay = 1
 [containers]
 default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
 """

@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,9 +72,13 @@ class Instance:
 class PrivateEngine:
     """Starts and removes one instance."""
 
-    def __init__(self, instance: Instance, progress: Progress) -> None:
+    def __init__(self, instance: Instance, progress: Progress, flags: Sequence[str] = ()) -> None:
+        """See ``up``; ``flags`` are added to those of dockerd."""
         self._instance = instance
         self._progress = progress
+        self._flags = flags
+        #: dockerd, where this object started it.
+        self._daemon: subprocess.Popen[bytes] | None = None
         self._log = instance.state / "dockerd.log"
 
     def up(self) -> None:
@@ -97,6 +101,7 @@ class PrivateEngine:
         self._end(self._processes(), signal.SIGKILL, 10.0)
         cgroups.kill_members(instance.name)
         self._end(self._processes(), signal.SIGKILL, 10.0)
+        self._reap()
         if left := self._processes():
             raise ClusterError(f"these processes do not end: {', '.join(map(str, left))}.")
         for folder in (instance.state, instance.run):
@@ -108,6 +113,42 @@ class PrivateEngine:
             with suppress(OSError):
                 folder.parent.rmdir()
         cgroups.remove(instance.name)
+
+    def is_running(self) -> bool:
+        """Whether it answers."""
+        return is_ready(self._instance.docker_host)
+
+    def kill_daemon(self) -> None:
+        """End dockerd and its containerd, which the kernel ends with it, by SIGKILL; containers continue."""
+        files = [self._instance.run / "docker.pid", self._instance.run / "exec/containerd/containerd.pid"]
+        pids = [int(file.read_text(encoding="ascii")) for file in files]
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        until = time.monotonic() + STOP_SECONDS
+        while any(processes.is_alive(pid) for pid in pids):
+            if time.monotonic() >= until:
+                raise ClusterError(f"dockerd does not end: {pids}.")
+            time.sleep(0.02)
+        self._reap()
+        # A new dockerd takes a zombie that nobody has waited for yet for a containerd that runs.
+        for file in files:
+            file.unlink(missing_ok=True)
+
+    def crash(self) -> None:
+        """End everything of the engine by SIGKILL, containers included, as a machine that loses its power."""
+        self._end(self._processes(), signal.SIGKILL, 10.0)
+        cgroups.kill_members(self._instance.name)
+        self._end(self._processes(), signal.SIGKILL, 10.0)
+        self._reap()
+        mounts.unmount_below(self._instance.state)
+        mounts.unmount_below(self._instance.run)
+        # A machine that has restarted has an empty /run.
+        shutil.rmtree(self._instance.run)
+
+    def start_again(self) -> None:
+        """Start dockerd with the containers and images that it had."""
+        self._start()
 
     def status(self) -> None:
         """Report whether it runs; NotUp when it does not."""
@@ -143,9 +184,9 @@ class PrivateEngine:
         cgroups.create(instance.name)
         argv = ["dockerd", f"--config-file={configuration}", f"--data-root={instance.state}/data", *FLAGS]
         argv += [f"--exec-root={instance.run}/exec", f"--pidfile={instance.run}/docker.pid"]
-        argv += [f"--cgroup-parent=/{instance.name}", f"--host={instance.docker_host}"]
+        argv += [f"--cgroup-parent=/{instance.name}", f"--host={instance.docker_host}", *self._flags]
         with open(self._log, "ab") as log:
-            process = subprocess.Popen(
+            process = self._daemon = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -173,6 +214,11 @@ class PrivateEngine:
                 if program.startswith(PROGRAMS) and any(mark in command for mark in marks):
                     found.append(pid)
         return [pid for pid in found if processes.is_alive(pid)]
+
+    def _reap(self) -> None:
+        if self._daemon is not None:
+            self._daemon.wait(STOP_SECONDS)
+            self._daemon = None
 
     def _end(self, pids: Iterable[int], number: int, patience: float) -> None:
         for pid in pids:

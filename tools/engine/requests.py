@@ -39,11 +39,11 @@ def _request(
 ) -> tuple[int, bytes]:
     split = urllib.parse.urlsplit(docker_host)
     connection = http.client.HTTPConnection(split.hostname or "engine", split.port or 2375, timeout=timeout)
-    if split.scheme == "unix":
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.settimeout(timeout)
-        connection.sock.connect(split.path)
     try:
+        if split.scheme == "unix":
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(timeout)
+            connection.sock.connect(split.path)
         connection.request(method, path, content, {"Content-Type": "application/x-tar"} if content else {})
         response = connection.getresponse()
         return response.status, response.read()

@@ -21,6 +21,7 @@ from .names import (
     RELAY,
     SOCKET_FOLDER,
     START_BY_LABEL,
+    VOLUME_LABEL,
     WORKSPACE,
 )
 from .request import ContainerRequest
@@ -70,6 +71,7 @@ def container_spec(
         env={**request.env, **own, "NAMZU_AGENT_PASS": ",".join(passed)},
         labels={**labels, START_BY_LABEL: str(start_by)},
         volume=FOLDER,
+        volume_labels={VOLUME_LABEL: name},
         binds=tuple(binds),
         tmpfs=_tmpfs(request, image),
         network=request.network or "none",

@@ -22,6 +22,9 @@ START_BY_LABEL = f"{_PREFIX}start-by"
 CHANNEL_LABEL = f"{_PREFIX}channel"
 OWN_LABELS = frozenset((NAME_LABEL, ACQUIRE_ID_LABEL, REQUEST_LABEL, START_BY_LABEL, CHANNEL_LABEL))
 
+#: On the volume of every sandbox.
+VOLUME_LABEL = f"{_PREFIX}volume"
+
 RELAY = "relay"
 
 #: The volume with the agent, and what is in it.

@@ -13,12 +13,14 @@ from ..engine.client import EngineClient, Json
 from ..errors import ApiUnreachableError, ConflictError, GoneError, SandboxError, UnavailableError
 from .channel import engine_folder, remove_folder
 from .errors import ContainerMismatchError
-from .names import CHANNEL_LABEL, NAME_LABEL, RELAY, START_BY_LABEL, check_name, container_name
+from .names import CHANNEL_LABEL, NAME_LABEL, RELAY, START_BY_LABEL, VOLUME_LABEL, check_name, container_name
 
 #: Seconds between two tries of a request that may be repeated.
 RETRY_SECONDS = 0.3
 #: Seconds for which a folder without a container is left alone: an acquire creates the folder first.
 FOLDER_SECONDS = 900.0
+#: Seconds for removing volumes that no container uses.
+VOLUMES_SECONDS = 5.0
 #: Seconds by which clocks may differ.
 CLOCK_SKEW_SECONDS = 30.0
 
@@ -75,6 +77,7 @@ def release_container(
         return ContainerReleased(name, existed=True)
     existed = remove_container(client, str(found["Id"]), deadline)
     remove_folder(labels.get(CHANNEL_LABEL, RELAY))
+    _remove_volumes(client, deadline)
     return ContainerReleased(name, existed=existed)
 
 
@@ -131,6 +134,22 @@ def _remove_folders(client: EngineClient, channels: set[str]) -> None:
             channel = str(folder / "agent.sock")
             if channel not in channels and now - folder.stat().st_mtime > FOLDER_SECONDS:
                 remove_folder(channel)
+    except (OSError, SandboxError):
+        return
+
+
+def _remove_volumes(client: EngineClient, deadline: Deadline) -> None:
+    """Remove the volumes of sandboxes that have no container, once in a while; failures are left to the next use.
+
+    An engine that is started after a crash removes the containers of before, and keeps their anonymous volumes (seen
+    on Docker 20.10.24).
+    """
+    try:
+        stamp = engine_folder(client).with_suffix(".volumes")
+        if stamp.exists() and client.clock.now().timestamp() - stamp.stat().st_mtime < FOLDER_SECONDS:
+            return
+        stamp.touch()
+        containers.prune_volumes(client, VOLUME_LABEL, deadline.child(VOLUMES_SECONDS))
     except (OSError, SandboxError):
         return
 

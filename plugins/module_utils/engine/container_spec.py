@@ -29,6 +29,7 @@ class ContainerSpec:
         hostname: as the container sees itself.
         env, labels: by name.
         volume: where a new, anonymous volume is mounted, or None.
+        volume_labels: labels of that volume.
         binds: folders of the engine's machine.
         tmpfs: path to mount options.
         network: ``none``, or the name of a network.
@@ -49,6 +50,7 @@ class ContainerSpec:
     tmpfs: t.Mapping[str, str]
     network: str = "none"
     read_only: bool = True
+    volume_labels: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     runtime: str | None = None
     cpus: float | None = None
     memory: int | None = None
@@ -60,7 +62,8 @@ class ContainerSpec:
         mounts: list[Json] = []
         if self.volume is not None:
             # NoCopy: what the image has at that path is not copied into it.
-            mounts.append({"Type": "volume", "Target": self.volume, "VolumeOptions": {"NoCopy": True}})
+            options = {"NoCopy": True, "Labels": dict(self.volume_labels)}
+            mounts.append({"Type": "volume", "Target": self.volume, "VolumeOptions": options})
         mounts += [
             {
                 "Type": "bind",

@@ -70,6 +70,12 @@ def remove(client: EngineClient, container: str, deadline: Deadline) -> bool:
     return True
 
 
+def prune_volumes(client: EngineClient, label: str, deadline: Deadline) -> None:
+    """Remove the anonymous volumes with this label that no container uses."""
+    query = {"filters": {"label": [label]}}
+    client.request("POST", "/volumes/prune", deadline, subject=f"Volumes of {client.name}", query=query)
+
+
 def put_archive(client: EngineClient, container: str, path: str, archive: bytes, deadline: Deadline) -> None:
     """Unpack a tar archive below a path of the container; with a read-only root, below a volume."""
     client.request(

@@ -156,6 +156,7 @@ class FakeEngine:
             ("GET /networks/([^/]+)", self._network),
             ("GET /containers/json", self._list),
             ("POST /containers/create", self._create),
+            ("POST /volumes/prune", lambda _q, _b: {"VolumesDeleted": []}),
             (f"GET {one}/json", lambda _q, _b, name: self._of(name)),
             (f"DELETE {one}", self._remove),
             (f"PUT {one}/archive", self._put),
