@@ -10,6 +10,7 @@ import os
 import typing as t
 
 from ..deadline import Cancellation
+from ..guest.changes import Change
 from ..guest.execution.stream import Execution
 from ..guest.files import FileInfo
 from ..guest.filesystem import Entry
@@ -121,56 +122,63 @@ class AsyncProcess:
 
 
 class AsyncSandboxFiles:
-    """The files of a sandbox; see ``SandboxFiles``."""
+    """The files of a sandbox. Arguments and errors are those of ``SandboxFiles``."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         """See ``AsyncSandbox.files``."""
         self._files = sandbox.files
 
-    async def read(self, path: str) -> bytes:
+    async def read(self, path: str, **options: t.Any) -> bytes:
         """The content of a file, which is held in memory."""
-        return await in_loop(functools.partial(self._files.read, path))
+        return await in_loop(functools.partial(self._files.read, path, **options))
 
-    async def write(self, path: str, content: bytes | str, *, mode: int | None = None) -> None:
+    async def write(self, path: str, content: bytes | str, **options: t.Any) -> None:
         """Write a file whole or not at all; folders that are missing are created."""
-        await in_loop(functools.partial(self._files.write, path, content, mode=mode))
+        await in_loop(functools.partial(self._files.write, path, content, **options))
 
-    async def upload(self, source: str | os.PathLike[str], path: str) -> None:
-        """Copy a file of this machine into the sandbox in constant memory."""
-        await in_loop(functools.partial(self._files.upload, source, path))
+    async def stat(self, path: str, **options: t.Any) -> Entry:
+        """Kind, size, mode and time of a path."""
+        return await in_loop(functools.partial(self._files.stat, path, **options))
 
-    async def download(self, path: str, target: str | os.PathLike[str]) -> FileInfo:
-        """Copy a file of the sandbox to this machine in constant memory; a failure leaves the old target."""
-        return await in_loop(functools.partial(self._files.download, path, target))
+    async def exists(self, path: str, **options: t.Any) -> bool:
+        """Whether a path exists."""
+        return await in_loop(functools.partial(self._files.exists, path, **options))
 
-    async def upload_tree(self, source: str | os.PathLike[str], path: str) -> TreeReport:
-        """Copy what is in a folder of this machine into a folder of the sandbox."""
-        return await in_loop(functools.partial(self._files.upload_tree, source, path))
-
-    async def download_tree(self, path: str, target: str | os.PathLike[str]) -> TreeReport:
-        """Copy what is in a folder of the sandbox into a folder of this machine."""
-        return await in_loop(functools.partial(self._files.download_tree, path, target))
-
-    async def list(self, path: str = ".", *, recursive: bool = False) -> builtins.list[Entry]:
-        """The entries of a folder, by path."""
-        return await in_loop(functools.partial(self._files.list, path, recursive=recursive))
-
-    async def stat(self, path: str, *, follow: bool = True) -> Entry:
-        """One entry."""
-        return await in_loop(functools.partial(self._files.stat, path, follow=follow))
-
-    async def exists(self, path: str) -> bool:
-        """Whether there is something of that name."""
-        return await in_loop(functools.partial(self._files.exists, path))
-
-    async def mkdir(self, path: str, *, parents: bool = False, mode: int | None = None) -> bool:
+    async def mkdir(self, path: str, **options: t.Any) -> bool:
         """Create a folder; whether it was created."""
-        return await in_loop(functools.partial(self._files.mkdir, path, parents=parents, mode=mode))
+        return await in_loop(functools.partial(self._files.mkdir, path, **options))
 
-    async def move(self, path: str, target: str, *, parents: bool = False, replace: bool = False) -> None:
-        """Give a file, a link or a folder another path."""
-        await in_loop(functools.partial(self._files.move, path, target, parents=parents, replace=replace))
+    async def move(self, path: str, target: str, **options: t.Any) -> None:
+        """Give a file or a folder another path."""
+        await in_loop(functools.partial(self._files.move, path, target, **options))
 
-    async def remove(self, path: str, *, recursive: bool = False, missing_ok: bool = False) -> int:
+    async def remove(self, path: str, **options: t.Any) -> int:
         """Remove a file, a link or a folder; how many entries were removed."""
-        return await in_loop(functools.partial(self._files.remove, path, recursive=recursive, missing_ok=missing_ok))
+        return await in_loop(functools.partial(self._files.remove, path, **options))
+
+    async def upload(self, source: str | os.PathLike[str], path: str, **options: t.Any) -> None:
+        """Copy a file of this machine into the sandbox in constant memory."""
+        await in_loop(functools.partial(self._files.upload, source, path, **options))
+
+    async def download(self, path: str, target: str | os.PathLike[str], **options: t.Any) -> FileInfo:
+        """Copy a file of the sandbox to this machine in constant memory; a failure leaves the old target."""
+        return await in_loop(functools.partial(self._files.download, path, target, **options))
+
+    async def upload_tree(self, source: str | os.PathLike[str], path: str, **options: t.Any) -> TreeReport:
+        """Copy what is in a folder of this machine into one of the sandbox in one stream."""
+        return await in_loop(functools.partial(self._files.upload_tree, source, path, **options))
+
+    async def download_tree(self, path: str, target: str | os.PathLike[str], **options: t.Any) -> TreeReport:
+        """Copy what is in a folder of the sandbox into one of this machine in one stream."""
+        return await in_loop(functools.partial(self._files.download_tree, path, target, **options))
+
+    async def watch(self, path: str = ".", **options: t.Any) -> t.AsyncIterator[Change]:
+        """The changes of a folder, from the first step of the iteration on; to close the iteration ends the watch."""
+        changes = await in_loop(functools.partial(self._files.watch, path, **options))
+        with changes:
+            while (change := await in_loop(functools.partial(next, changes, None))) is not None:
+                yield change
+
+    async def list(self, path: str = ".", **options: t.Any) -> builtins.list[Entry]:
+        """The entries of a folder, by path."""
+        return await in_loop(functools.partial(self._files.list, path, **options))

@@ -46,7 +46,7 @@ class Sandbox:
         self.name = name
         self.uid = uid
         self.info = info
-        self.files = SandboxFiles(agent)
+        self.files = SandboxFiles(agent, held.raise_if_lost)
         self.sessions = Sessions(agent)
 
     @classmethod

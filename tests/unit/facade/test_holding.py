@@ -149,7 +149,7 @@ def test_what_was_created_is_released_when_the_handle_cannot_be_made(
 
     monkeypatch.setattr(sandbox, "Agent", agent)
     for part in ("SandboxFiles", "Sessions"):
-        monkeypatch.setattr(sandbox, part, lambda _agent: None)
+        monkeypatch.setattr(sandbox, part, lambda *_arguments: None)
     with pytest.raises(RuntimeError):
         Sandbox.acquire_many(3, image="image")
     assert backend.released == {"one": "uid-one", "two": "uid-two"}
