@@ -66,9 +66,24 @@ def mypy(session: nox.Session) -> None:
         "tools/engine",
         "tests/sanity",
     )
+    run(session, "mypy", *config, "-p", "namzu_sandbox.cli", MYPYPATH=str(wheel_source()))
     # In the pod the agent is a folder that Python starts, so its files import each other as top-level modules.
     with session.chdir(ROOT / "roles" / "template" / "files" / "agent"):
         run(session, "mypy", *config, ".")
+
+
+def wheel_source() -> pathlib.Path:
+    """A folder with the package ``namzu_sandbox`` as the wheel has it, of links to its sources."""
+    folder = ROOT / ".cache" / "wheel"
+    shutil.rmtree(folder, ignore_errors=True)
+    package = folder / "namzu_sandbox"
+    package.mkdir(parents=True)
+    sources = [*(ROOT / "plugins" / "module_utils").iterdir(), *(ROOT / "wheel").iterdir()]
+    for source in sorted(sources, key=lambda path: "wheel" in path.parts):
+        # Of both folders, the wheel has its own __init__.py.
+        (package / source.name).unlink(missing_ok=True)
+        (package / source.name).symlink_to(source)
+    return folder
 
 
 @nox.session(tags=["lint", "test"])

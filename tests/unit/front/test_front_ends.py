@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import typing as t
 
 import pytest
@@ -128,13 +129,14 @@ def comparable(value: t.Any) -> t.Any:
 
 
 def without_addresses(result: Result, name: str) -> Result:
-    """Every run has its own ports, and Ansible names the module in the errors about its options."""
+    """Every run has its own ports and leases, and Ansible names the module in the errors about its options."""
     words = str(result.get("msg", ""))
     shown = comparable(result)
     if "msg" in shown:
         shown["msg"] = (
             words.partition(": ")[2] if words.startswith("Unsupported") else words.split(" http", maxsplit=1)[0]
         )
+        shown["msg"] = re.sub(r"lease ends at [\dTZ:-]+", "lease ends at TIME", shown["msg"])
     for sandbox in [
         *shown.get("sandboxes", []),
         *([shown["sandbox"]] if isinstance(shown.get("sandbox"), dict) else []),

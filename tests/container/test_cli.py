@@ -1,0 +1,203 @@
+# SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command line ``namzu-sandbox`` from the wheel, on a real engine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import pty
+import select
+import signal
+import socket
+import subprocess
+import typing as t
+
+import pytest
+
+from ansible_collections.namzu.sandbox.plugins.module_utils.engine.client import EngineClient
+
+from .conftest import IMAGE, Way, until
+from .test_wheel import ROOT, UV, command
+
+PATIENCE = 120
+
+
+class Cli:
+    """Runs the command in an environment of its own."""
+
+    def __init__(self, program: pathlib.Path, docker_host: str) -> None:
+        self.program = str(program)
+        self.environ = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "DOCKER_HOST": docker_host}
+        self.environ |= {"NAMZU_SANDBOX_BACKEND": "container"}
+
+    def __call__(self, *arguments: object, status: int = 0, stdin: str = "") -> str:
+        words = [self.program, *map(str, arguments)]
+        done = subprocess.run(
+            words, env=self.environ, input=stdin, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        return done.stdout if status == 0 else done.stdout + done.stderr
+
+    @contextlib.contextmanager
+    def started(self, *arguments: object) -> t.Iterator[subprocess.Popen[str]]:
+        words = [self.program, *map(str, arguments)]
+        with subprocess.Popen(
+            words, env=self.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("cli")
+    registry = {name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_"))}
+    command(UV, "build", "--wheel", "--out-dir", folder, ROOT, **registry)
+    (wheel,) = folder.glob("*.whl")
+    python = folder / "env" / "bin" / "python"
+    command(UV, "venv", "--python", ROOT / ".venv" / "py313" / "bin" / "python", folder / "env", **registry)
+    pins = ("--constraint", ROOT / "requirements" / "py313.txt")
+    command(UV, "pip", "install", "--python", python, *pins, f"namzu-sandbox[cli] @ {wheel.as_uri()}", **registry)
+    return folder / "env" / "bin" / "namzu-sandbox"
+
+
+@pytest.fixture
+def cli(program: pathlib.Path, docker: EngineClient) -> Cli:
+    return Cli(program, docker.access.docker_host)
+
+
+@pytest.fixture
+def engine(docker: EngineClient) -> Way:
+    return Way(docker, None, "auto")
+
+
+@pytest.fixture
+def name(cli: Cli) -> t.Iterator[str]:
+    acquired = cli("acquire", "--image", IMAGE, "--ttl", "10m").strip()
+    yield acquired
+    cli("release", acquired)
+
+
+def test_run_passes_output_and_status_on_and_leaves_nothing(cli: Cli, engine: Way) -> None:
+    before = engine.names()
+    shown = cli("run", "--image", IMAGE, "--", "sh", "-c", "echo out; echo err >&2; exit 7", status=7)
+    assert shown == "out\nerr\n"
+    assert (
+        cli("run", "--image", IMAGE, "--stdin", "-e", "A=b", "--", "sh", "-c", "cat; echo $A", stdin="in\n")
+        == "in\nb\n"
+    )
+    assert "timeout" in cli("run", "--image", IMAGE, "--timeout", "0.2", "--", "sleep", "99", status=124)
+    cli("run", "--image", IMAGE, "--", "sh", "-c", "kill -9 $$", status=137)
+    assert engine.names() == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_run_and_releases_the_sandbox(cli: Cli, engine: Way, number: int) -> None:
+    before = engine.names()
+    with cli.started("run", "--image", IMAGE, "--", "sh", "-c", "echo up; exec sleep 600") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == 128 + number
+    assert engine.names() == before
+
+
+def test_a_killed_run_leaves_a_sandbox_that_expires(cli: Cli, engine: Way) -> None:
+    before = engine.names()
+    with cli.started("run", "--image", IMAGE, "--ttl", "10s", "--", "sh", "-c", "echo up; exec sleep 600") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.kill()
+
+    def ended() -> bool:
+        found = json.loads(cli("list", "-o", "json"))
+        return all(one["phase"] != "ready" for one in found if one["name"] not in before)
+
+    until(ended)
+
+
+def test_a_sandbox_that_exists_is_used_listed_extended_and_released(cli: Cli, name: str) -> None:
+    assert cli("exec", name, "--", "echo", "hi") == "hi\n"
+    assert cli("exec", name, "pwd") == "/workspace\n"
+    assert name in cli("list")
+    cli("extend", name, "1h")
+    (found,) = (one for one in json.loads(cli("list", "--output", "json")) if one["name"] == name)
+    assert found["lease_left"] > 3000
+    assert cli("release", name, "nobody") == f"{name} released\nnobody did not exist\n"
+    assert json.loads(cli("release", name, "--output", "json")) == {"released": []}
+
+
+def test_files_and_folders_are_copied_both_ways(cli: Cli, name: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "tree" / "deep").mkdir(parents=True)
+    (tmp_path / "tree" / "deep" / "file").write_bytes(os.urandom(3_000_000))
+    cli("cp", tmp_path / "tree", f"{name}:copied")
+    assert "deep" in cli("ls", name, "copied")
+    cli("cp", f"{name}:copied", tmp_path / "back")
+    original = (tmp_path / "tree" / "deep" / "file").read_bytes()
+    assert (tmp_path / "back" / "deep" / "file").read_bytes() == original
+    cli("cp", f"{name}:copied/deep/file", tmp_path)
+    assert (tmp_path / "file").read_bytes() == original
+    cli("cp", tmp_path / "file", f"{name}:copied/")
+    assert [one["path"] for one in json.loads(cli("ls", name, "copied", "-o", "json"))] == ["deep", "file"]
+    assert "exactly one" in cli("cp", tmp_path, tmp_path, status=1)
+    assert "nothing" in cli("cp", tmp_path / "nothing", f"{name}:x", status=1)
+    assert "does not exist" in cli("cp", f"{name}:nothing", tmp_path / "x", status=1)
+
+
+def test_a_port_is_forwarded_until_interrupted(cli: Cli, name: str) -> None:
+    serve = (
+        "import socket; server = socket.create_server(('127.0.0.1', 8123)); print(flush=True); "
+        "server.accept()[0].sendall(b'hello')"
+    )
+    with cli.started("exec", name, "--", "python3", "-c", serve) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "\n"
+        with cli.started("forward", name, "8123") as forwarding:
+            assert forwarding.stdout is not None
+            host, port = forwarding.stdout.readline().split(" ")[0].rsplit(":", 1)
+            with socket.create_connection((host, int(port)), PATIENCE) as connection:
+                assert connection.recv(5, socket.MSG_WAITALL) == b"hello"
+            forwarding.send_signal(signal.SIGINT)
+            assert forwarding.wait(PATIENCE) == 130
+
+
+def test_a_shell_runs_on_the_terminal(cli: Cli, name: str) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(cli.program, [cli.program, "shell", name], {**cli.environ, "TERM": "dumb"})  # noqa: S606
+    os.write(terminal, b"echo $((6 * 7)); exit 3\n")
+    shown = b""
+    with contextlib.suppress(OSError):
+        while select.select([terminal], [], [], PATIENCE)[0]:
+            shown += os.read(terminal, 4096)
+    _pid, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert (os.waitstatus_to_exitcode(status), b"42" in shown) == (3, True), shown
+    assert "not a terminal" in cli("shell", name, status=255)
+
+
+def test_doctor_reports_each_step_and_the_next_one(cli: Cli, engine: Way) -> None:
+    before = engine.names()
+    found = json.loads(cli("doctor", "--image", IMAGE, "-o", "json"))
+    assert [one["check"] for one in found] == [
+        "access", "sandbox", "privileges", "egress", "ingress", "program", "release"
+    ]  # fmt: skip
+    assert {one["result"] for one in found} == {"ok"}
+    shown = cli("doctor", "--image", "localhost/no/such:image", status=1)
+    assert "failed (image-pull)" in shown
+    assert "Look at the image's name" in shown
+    assert "failed (" in cli("doctor", "--docker-host", "unix:///nonexistent.sock", status=1)
+    assert engine.names() == before
+
+
+def test_errors_have_a_next_step_and_no_traceback(cli: Cli) -> None:
+    assert "image" in cli("run", "--", "true", status=255)
+    assert "nobody" in cli("exec", "nobody", "--", "true", status=255)
+    assert json.loads(cli("list", "--docker-host", "unix:///nonexistent.sock", "-o", "json", status=1))["reason"]
+    assert "NAME=VALUE" in cli("run", "--image", IMAGE, "-e", "wrong", "--", "true", status=2)
