@@ -97,6 +97,26 @@ def test_files_go_both_ways(sandbox: Sandbox, tmp_path: pathlib.Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "program"]
 
 
+def test_folders_go_both_ways_and_are_worked_on(sandbox: Sandbox, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "source" / "sub").mkdir(parents=True)
+    (tmp_path / "source" / "sub" / "program").write_text("#!/bin/sh\necho ran\n")
+    (tmp_path / "source" / "sub" / "program").chmod(0o755)
+    assert sandbox.files.upload_tree(tmp_path / "source", "tree").count == 2
+    assert sandbox.run("tree/sub/program", check=True).stdout == b"ran\n"
+    sandbox.run("ln -s /etc tree/out; ln -s sub tree/in; mkfifo tree/pipe", check=True)
+    report = sandbox.files.download_tree("tree", tmp_path / "back")
+    assert sorted(skipped.path for skipped in report.skipped) == ["out", "pipe"]
+    assert (tmp_path / "back" / "in" / "program").stat().st_mode & 0o777 == 0o755
+    with sandbox.files.watch("tree", interval=0.1) as changes:
+        sandbox.files.move("tree/sub", "tree/moved")
+        assert {next(changes).path, next(changes).path} == {"sub", "moved"}
+    assert sandbox.files.remove("tree", recursive=True) == 6
+    with pytest.raises(FileNotFoundError):
+        sandbox.files.list("tree")
+    with pytest.raises(PermissionError):
+        sandbox.files.mkdir("/usr/new")
+
+
 def test_a_cancelled_program_ends(sandbox: Sandbox) -> None:
     cancellation = Cancellation()
     threading.Timer(0.5, cancellation.cancel).start()
