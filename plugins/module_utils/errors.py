@@ -72,6 +72,7 @@ REASONS: dict[str, Reason] = {
         Reason("image-pull", False, "The image cannot be pulled."),
         Reason("invalid-input", False, "A parameter is not valid; nothing was sent."),
         Reason("invalid-policy", False, "A policy object cannot be read as one."),
+        Reason("isolation", False, "The sandbox is less isolated from its machine than was asked for."),
         Reason("keeper", True, "The lease keeper of the play cannot be reached."),
         Reason("mismatch", False, "The workspace is not the one that was requested; nothing was changed."),
         Reason("missing-dependency", False, "A Python library is not installed where the core runs."),

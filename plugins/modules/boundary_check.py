@@ -84,7 +84,8 @@ options:
     type: bool
   probe_timeout:
     description:
-      - How long O(network_probe) is repeated until it holds, in seconds or as V(90s), V(2m).
+      - How long O(network_probe) is repeated until it holds, and how long a probe of O(isolation) may take, in seconds
+        or as V(90s), V(2m).
     type: str
     default: 30s
   fail:
@@ -96,6 +97,7 @@ extends_documentation_fragment:
   - namzu.sandbox.access
   - namzu.sandbox.agent
   - namzu.sandbox.boundary
+  - namzu.sandbox.isolation
 attributes:
   check_mode:
     description: It changes nothing anyway.
@@ -197,6 +199,12 @@ checks:
     network_probe:
       description: What was tried from inside.
       returned: with O(network_probe)
+      type: dict
+    isolation:
+      description:
+        - How the sandbox is isolated from its node, with C(holds), C(problem), and the fields of C(verdict.isolation)
+          of M(namzu.sandbox.sandbox). Of a template C(kernel) is V(unknown).
+      returned: with O(isolation=gvisor) or O(isolation=vm)
       type: dict
 matrix:
   description: >-

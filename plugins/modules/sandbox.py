@@ -160,6 +160,7 @@ extends_documentation_fragment:
   - namzu.sandbox.backend
   - namzu.sandbox.agent
   - namzu.sandbox.boundary
+  - namzu.sandbox.isolation
   - namzu.sandbox.container
 attributes:
   check_mode:
@@ -296,21 +297,20 @@ sandbox:
           read.
           C(egress.policy) is the policy that grants the request.
         - C(network_probe) is what was tried from inside.
+        - C(isolation) has the C(kernel) inside, the backend's runtime, and C(level), on which both agree.
         - On the container backend C(confinement) is what the engine reports about the container, with C(runtime),
           C(seccomp), C(read_only_rootfs), C(user), C(limits) and C(networks).
       type: dict
       sample:
         privileges:
           none: true
-          capabilities:
-            inheritable: "0000000000000000"
-            permitted: "0000000000000000"
-            effective: "0000000000000000"
-            bounding: "0000000000000000"
-            ambient: "0000000000000000"
+          capabilities: {effective: "0000000000000000", bounding: "0000000000000000"}
           no_new_privs: true
           uid: 1000
           seccomp: 2
+        isolation:
+          {level: gvisor, kernel: gvisor, runtime_class: gvisor, handler: runsc, overhead: null, user_namespace: false,
+           seccomp: RuntimeDefault, host_namespaces: []}
         egress:
           policy: NetworkPolicy agents/namzu-python-egress
           holds: true

@@ -170,6 +170,7 @@ extends_documentation_fragment:
   - namzu.sandbox.access
   - namzu.sandbox.agent
   - namzu.sandbox.boundary
+  - namzu.sandbox.isolation
   - namzu.sandbox.refused
 attributes:
   check_mode:

@@ -22,6 +22,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.rbac import 
     EGRESS_CLUSTER,
     OPTIONS,
     PORT_FORWARD,
+    RUNTIME_CLASSES,
     WORKSPACES,
     Rule,
 )
@@ -47,6 +48,7 @@ def test_role_grants_what_the_table_lists() -> None:
     assert granted["claimant_egress_rules"] == as_rbac(EGRESS)
     assert granted["claimant_egress_cilium_rules"] == as_rbac(EGRESS_CILIUM)
     assert granted["claimant_egress_cluster_rules"] == as_rbac(EGRESS_CLUSTER)
+    assert granted["claimant_runtime_classes_rules"] == as_rbac(RUNTIME_CLASSES)
     group, resource, verbs = PORT_FORWARD
     assert granted["claimant_port_forward_rules"] == [
         {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
@@ -84,6 +86,7 @@ def test_tables_of_the_readme_are_the_rules() -> None:
         ("patch", "networkpolicies", "does with claimant_egress."),
         ("create", "ciliumnetworkpolicies", "does with claimant_egress and claimant_cilium."),
         ("list", "clusternetworkpolicies", "does with claimant_cluster_policies."),
+        ("get", "runtimeclasses", "does with claimant_runtime_classes."),
         ("create", "pods/portforward", "does with claimant_port_forward."),
         ("create", "pods", "Grant the missing rule"),
     ],
@@ -111,7 +114,7 @@ def test_every_option_that_a_refusal_may_name_is_one_of_the_role() -> None:
 
 def test_what_is_granted_in_the_whole_cluster_is_reading_alone() -> None:
     assert {verb for rule in CLUSTER_POLICIES for verb in rule.verbs} == {"list"}
-    assert {verb for rule in EGRESS_CLUSTER for verb in rule.verbs} == {"get"}
+    assert {verb for rule in (*EGRESS_CLUSTER, *RUNTIME_CLASSES) for verb in rule.verbs} == {"get"}
 
 
 def test_no_rule_lets_a_claimant_write_what_binds_it() -> None:

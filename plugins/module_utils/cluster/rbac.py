@@ -20,6 +20,7 @@ from .resources import (
     NETWORK_POLICY,
     NODE,
     POD,
+    RUNTIME_CLASS,
     SANDBOX,
     SERVICE,
     TEMPLATE,
@@ -102,6 +103,9 @@ EGRESS_CLUSTER = (
     Rule(ADMISSION_BINDING, ("get",), "the fence's binding"),
 )
 
+#: In addition and in the whole cluster: which runtime a sandbox has, without which no isolation is proven.
+RUNTIME_CLASSES = (Rule(RUNTIME_CLASS, ("get",), "the handler of a RuntimeClass, for isolation"),)
+
 #: In addition, for ``agent.address: port_forward``: group, resource and verbs of a subresource.
 PORT_FORWARD = ("", "pods/portforward", ("create", "get"))
 
@@ -112,6 +116,7 @@ OPTIONS = {
     "claimant_direct": DIRECT,
     "claimant_egress": (*EGRESS, *EGRESS_CLUSTER),
     "claimant_egress and claimant_cilium": EGRESS_CILIUM,
+    "claimant_runtime_classes": RUNTIME_CLASSES,
     "claimant_workspaces": WORKSPACES,
 }
 

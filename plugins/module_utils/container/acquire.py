@@ -29,6 +29,7 @@ from .engine_support import offers_host_sockets
 from .errors import NotReadyError
 from .guest_network import probe_no_network
 from .inventory import bind_token
+from .isolation import judge_container
 from .lease import lease_end
 from .names import (
     ACQUIRE_ID_LABEL,
@@ -299,12 +300,13 @@ class Acquire:
         egress = prove_network(request, inspected, engine.network)
         agent = Agent(address, subject=subject)
         privileges = self._probe(agent, subject)
+        isolation = judge_container(privileges, engine.info, request, confinement, subject)
         self._stage_ended("probe")
         network = None
         if request.network_probe and request.network is None:
             network = probe_no_network(agent, self.deadline, subject)
         self._stage_ended("boundary")
-        return ContainerVerdict(privileges, confinement, egress, network)
+        return ContainerVerdict(privileges, confinement, egress, network, isolation)
 
     def _probe(self, agent: Agent, subject: str) -> Privileges:
         limit, backoff = self.deadline.child(PROBE_SECONDS), Backoff()

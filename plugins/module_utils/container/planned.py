@@ -16,6 +16,7 @@ from ..errors import GoneError
 from ..text import clean_text
 from .engine_support import check_support
 from .errors import ContainerMismatchError
+from .isolation import check_engine_isolation
 from .names import NAME_LABEL, REQUEST_LABEL, container_name, fresh_name
 from .network import check_planned
 from .release import is_leftover, labels_of
@@ -27,9 +28,14 @@ def check_engine(client: EngineClient, request: ContainerRequest, deadline: Dead
 
     Returns:
         What the engine reports about itself, about the network that is asked for, and its seccomp profile.
+
+    Raises:
+        IsolationError: the runtime isolates less than was asked for.
+        UnsupportedError, ContainerBoundaryError: the engine cannot enforce another option.
     """
     info = containers.read_info(client, deadline)
     seccomp = check_support(client, info, request)
+    check_engine_isolation(client, info, request)
     network = None
     if request.network is not None and request.egress.kind != NO_NETWORK:
         network = containers.inspect_network(client, request.network, deadline)

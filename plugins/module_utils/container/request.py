@@ -15,6 +15,7 @@ import typing as t
 from ..boundary.reach.requests import NO_NETWORK, Request
 from ..errors import InputError
 from ..guest.agent import AgentAddress
+from ..guest.isolation import Isolation, IsolationVerdict, check_isolation_option
 from ..guest.privileges import Privileges
 from .names import DEFAULT_USER, FOLDER, LEASE_USER, OUTPUTS, OWN_LABELS, check_name
 
@@ -56,6 +57,7 @@ class ContainerRequest:
         network_probe: whether that is also tried from inside.
         ttl: seconds until the container ends (at least 10).
         ready_timeout: seconds for everything from the first request to the verified sandbox (at least 1).
+        isolation: the least isolation from the machine's kernel: ``any``, ``gvisor`` or ``vm``.
         channel: how the agent is reached: a socket on a bind mount, the engine's exec API, or the first that works.
     """
 
@@ -78,12 +80,14 @@ class ContainerRequest:
     ttl: float = DEFAULT_TTL
     ready_timeout: float = DEFAULT_READY_TIMEOUT
     channel: Channel = "auto"
+    isolation: Isolation = "any"
 
     def __post_init__(self) -> None:
         if not self.image or any(character.isspace() for character in self.image) or self.image.startswith("-"):
             raise InputError(f"image is {self.image!r}, which is not a reference to an image.")
         if self.name is not None:
             check_name(self.name)
+        check_isolation_option(self.isolation)
         self._check_user()
         self._check_limits()
         self._check_paths()
@@ -208,12 +212,14 @@ class ContainerVerdict:
         confinement: what the engine reports about the container.
         egress: what the engine reports about its networks.
         network_probe: what was tried from inside, as plain data, or None.
+        isolation: how it is isolated from the kernel of the machine.
     """
 
     privileges: Privileges
     confinement: Confinement
     egress: NetworkProven
     network_probe: t.Mapping[str, t.Any] | None = None
+    isolation: IsolationVerdict | None = None
 
 
 @dataclasses.dataclass(frozen=True)

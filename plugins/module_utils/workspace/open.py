@@ -19,7 +19,7 @@ from ..lifecycle.acquire.create import LATE_POST_SECONDS
 from ..lifecycle.acquire.unique_name import check_name_unused
 from ..lifecycle.errors import AcquireError, ClaimMismatchError
 from ..lifecycle.observed.diagnosis import DIAGNOSIS_SECONDS, explain
-from ..lifecycle.observed.prerequisites import check_runtime_class
+from ..lifecycle.verification.isolation import check_planned_isolation
 from ..lifecycle.verification.verify import Verification
 from .disks import Disk, raise_if_diskless, raise_if_lost, raise_if_unbound, read_disks, record
 from .errors import NotSettledError, WorkspaceError, not_found
@@ -133,16 +133,24 @@ class Opening:
         Raises:
             WorkspaceError: it cannot become what was asked for.
         """
-        if self.request.runtime_class is not None:
-            check_runtime_class(self.client, self.request.runtime_class, self.deadline)
         body = self.fence.read(self.deadline)
         if body is not None:
-            return self._checked(body)
+            body = self._checked(body)
+            self._check_isolation(body)
+            return body
         if self.request.template is None:
             raise not_found(self.request.ref, self.request.workspace_id)
         check_name_unused(self.client, self.request.ref, self.deadline)
         self.template = self._read_template(self.request.template)
+        self._check_isolation(None)
         return None
+
+    def _check_isolation(self, body: Body | None) -> None:
+        """Refuse a pod template that shows too weak an isolation, before anything is changed."""
+        source = self._pod_source(body)
+        planned = direct.pod_template(source, self.request.acquire(source.name, self.request.ref))
+        subject = str(TEMPLATE.ref(self.request.namespace, source.name) if body is None else self.request.ref)
+        check_planned_isolation(self.client, planned["spec"], self.request.isolation, subject, self.deadline)
 
     def preview(self) -> tuple[Body | None, Origin, bool]:
         """What stands there, how it would come to run, and if that is a change; the server is asked in a dry run."""

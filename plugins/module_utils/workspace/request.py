@@ -10,6 +10,7 @@ import typing as t
 
 from ..cluster.resources import ObjectRef
 from ..guest.agent import AgentAddress
+from ..guest.isolation import Isolation
 from ..guest.quiescence import FlushReport, QuiesceReport
 from ..lifecycle.acquire.request import (
     DEFAULT_READY_TIMEOUT,
@@ -57,7 +58,7 @@ class WorkspaceRequest:
         carry_over: whether pod labels, runtime class, egress and ingress that an earlier call asked for stay in force
             when this one does not repeat them. With False only this request counts, and a refresh removes the rest.
         ready_timeout: seconds for everything (at least 1).
-        agent_port, agent_address, egress, ingress, network_probe: as for ``AcquireRequest``.
+        agent_port, agent_address, egress, ingress, network_probe, isolation: as for ``AcquireRequest``.
     """
 
     namespace: str
@@ -79,6 +80,7 @@ class WorkspaceRequest:
     egress: EgressBoundary | None = None
     ingress: IngressBoundary | Unverified = dataclasses.field(default_factory=IngressBoundary)
     network_probe: bool = False
+    isolation: Isolation = "any"
 
     def __post_init__(self) -> None:
         check_epoch(self.holder_epoch)
@@ -111,6 +113,7 @@ class WorkspaceRequest:
             ingress=self.ingress,
             network_probe=self.network_probe,
             on_stale=self.on_stale,
+            isolation=self.isolation,
         )
 
 

@@ -95,6 +95,7 @@ class FakeController:
             template = event.body["spec"]["podTemplate"]
             pod = {
                 "metadata": {"name": name, "uid": self._pod_uid, "labels": template["metadata"]["labels"]},
+                "spec": template["spec"],
                 "status": {"phase": "Running", "podIP": "127.0.0.1"},
             }
             store.create("pods", event.key.namespace, pod)

@@ -9,7 +9,7 @@ import typing as t
 import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.cluster.client import Client
-from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError
+from ansible_collections.namzu.sandbox.plugins.module_utils.errors import InputError, SandboxError
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.errors import BoundaryError
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.errors import WorkspaceMismatchError
 from ansible_collections.namzu.sandbox.plugins.module_utils.workspace.names import OPENED_WITH_ANNOTATION
@@ -156,3 +156,20 @@ def test_runtime_class_that_does_not_exist_is_refused_before_anything_is_made(
 def test_runtime_class_that_may_not_be_read_is_not_refused(cluster: FakeCluster, client: Client) -> None:
     cluster.plan.add(Fault(How.STATUS, 403), Request("get", "runtimeclasses"))
     assert run(cluster, client, runtime_class="nowhere").origin == "created"
+
+
+def test_template_that_is_too_weakly_isolated_creates_no_workspace(cluster: FakeCluster, client: Client) -> None:
+    with pytest.raises(SandboxError) as caught:
+        run(cluster, client, isolation="gvisor")
+    assert caught.value.reason == "isolation"
+    assert cluster.store.names("sandboxes") == []
+
+
+def test_running_workspace_that_is_too_weakly_isolated_is_refused_and_runs_on(
+    cluster: FakeCluster, client: Client
+) -> None:
+    run(cluster, client)
+    with pytest.raises(SandboxError) as caught:
+        run(cluster, client, isolation="vm")
+    assert caught.value.reason == "isolation"
+    assert sandbox(cluster)["spec"]["operatingMode"] == "Running"

@@ -82,6 +82,7 @@ class ContainerBackend:
             "seccomp": params.get("seccomp"),
             "egress": _egress(params["egress"]) if params.get("egress") else None,
             "network_probe": params["network_probe"],
+            "isolation": params.get("isolation"),
             "ttl": seconds("ttl", params["ttl"]),
             "ready_timeout": seconds("ready_timeout", params["ready_timeout"]),
         }

@@ -70,6 +70,7 @@ class KubernetesBackend:
             ingress=IngressBoundary.of(params.get("ingress")),
             network_probe=params["network_probe"],
             per_sandbox_egress=params["per_sandbox_egress"],
+            isolation=params["isolation"],
         )
 
     def described(self, request: AcquireRequest) -> dict[str, t.Any]:

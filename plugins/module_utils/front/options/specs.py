@@ -115,6 +115,9 @@ BOUNDARY: Spec = {
     "network_probe": {"type": "bool", "default": False},
 }
 
+#: How strongly a sandbox is isolated from its machine (documentation fragment ``isolation``).
+ISOLATION: Spec = {"isolation": {"type": "str", "default": "any", "choices": ["any", "gvisor", "vm"]}}
+
 #: Accepted to be refused with a reason (documentation fragment ``refused``).
 REFUSED: Spec = {option.name: dict(option.spec) for option in OF_A_TEMPLATE}
 
@@ -138,6 +141,7 @@ SANDBOX: Spec = {
     **AGENT,
     **BACKEND,
     **BOUNDARY,
+    **ISOLATION,
     **CONTAINER,
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "name": {"type": "str"},
@@ -216,6 +220,7 @@ WORKSPACE: Spec = {
     **ACCESS,
     **AGENT,
     **BOUNDARY,
+    **ISOLATION,
     **REFUSED,
     "state": {"type": "str", "default": "running", "choices": ["running", "suspended", "absent"]},
     "workspace_id": {"type": "str", "required": True},
@@ -296,6 +301,7 @@ BOUNDARY_CHECK: Spec = {
     **ACCESS,
     **AGENT,
     **BOUNDARY,
+    **ISOLATION,
     "name": {"type": "str"},
     "pod": {"type": "str"},
     "warm_pool": {"type": "str"},

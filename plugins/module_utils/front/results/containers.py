@@ -42,6 +42,7 @@ def _verdict(verdict: ContainerVerdict) -> dict[str, t.Any]:
         ingress = {**_boundary("no network"), "holds": True}
     return {
         "privileges": privileges_result(verdict.privileges),
+        "isolation": verdict.isolation.as_dict() if verdict.isolation is not None else None,
         "egress": {"policy": None, **_boundary(egress.request), "notes": list(egress.notes)},
         "ingress": ingress,
         "network_probe": None if verdict.network_probe is None else dict(verdict.network_probe),

@@ -39,6 +39,7 @@ def verdict_result(verdict: Verdict) -> dict[str, t.Any]:
     """What was proven, and what was not."""
     return {
         "privileges": privileges_result(verdict.privileges),
+        "isolation": verdict.isolation.as_dict() if verdict.isolation is not None else None,
         "egress": _egress(verdict.boundary),
         "ingress": UNVERIFIED if verdict.boundary.ingress is None else boundary_result(verdict.boundary.ingress),
         "network_probe": verdict.network.as_dict() if verdict.network is not None else None,

@@ -23,6 +23,7 @@ from ...deadline import Deadline
 from ...errors import InputError
 from ...guest.agent import Agent
 from ...lifecycle.check.check import Asked, Checked, Live, Offline, Subject, check, matching, own_address
+from ...lifecycle.check.isolation import check_sandbox, check_template
 from ...lifecycle.check.template_boundary import boundary_policies
 from ...lifecycle.durations import seconds
 from ...lifecycle.errors import BoundaryError
@@ -49,6 +50,15 @@ def run(params: Params, context: Context) -> Result:
             "network_probe tries from inside a sandbox what egress opens and closes.",
             next_step="Give name and egress.",
         )
+    demands_isolation = params["isolation"] != "any"
+    if demands_isolation and (
+        params.get("manifests") is not None
+        or not any(params.get(option) for option in ("name", "template", "warm_pool"))
+    ):
+        raise InputError(
+            "isolation is checked for a sandbox that runs, a template or a warm pool.",
+            next_step="Give name, template or warm_pool, without manifests.",
+        )
     if params.get("manifests") is not None:
         return _result(params, asked, *_offline(params, asked))
     with connect(params, context) as client:
@@ -66,7 +76,8 @@ def run(params: Params, context: Context) -> Result:
         host = own_address(_target(subjects, client))
         asked = dataclasses.replace(asked, host=host)
         probe = _probe(params, asked, client, namespace) if params["network_probe"] else None
-        return _result(params, asked, live.world, subjects, probe)
+        isolation = _isolation(params, client, namespace, asked.agent_port) if demands_isolation else None
+        return _result(params, asked, live.world, subjects, {"network_probe": probe, "isolation": isolation})
 
 
 def _asked(params: Params) -> Asked:
@@ -80,13 +91,13 @@ def _asked(params: Params) -> Asked:
     )
 
 
-def _offline(params: Params, asked: Asked) -> tuple[World, list[Subject], None]:
+def _offline(params: Params, asked: Asked) -> tuple[World, list[Subject], dict[str, None]]:
     if params.get("name"):
         raise InputError("Manifests hold no sandboxes.", next_step="Give pod, template, warm_pool or labels.")
     namespace = params.get("namespace") or "default"
     source = Offline(read_manifests(params["manifests"], namespace), namespace)
     subjects = _subjects(params, asked, source, namespace, source.pod)
-    return source.world, subjects, None
+    return source.world, subjects, {}
 
 
 def _subjects(
@@ -147,19 +158,32 @@ def _probe(params: Params, asked: Asked, client: Client, namespace: str) -> dict
     return {**probe.as_dict(), "problem": None}
 
 
+def _isolation(params: Params, client: Client, namespace: str, port: int) -> dict[str, t.Any]:
+    """How the sandbox, or what a template will have, is isolated, and what keeps it from holding."""
+    deadline = Deadline(seconds("probe_timeout", params["probe_timeout"]), client.clock)
+    demanded = params["isolation"]
+    if params.get("name") is not None:
+        mode: AddressMode = (params.get("agent") or {}).get("address", "service")
+        return check_sandbox(client, namespace, params["name"], demanded, deadline, port, mode)
+    pooled = params.get("warm_pool") is not None
+    name = params["warm_pool"] if pooled else params["template"]
+    return check_template(client, namespace, name, demanded, deadline, pooled=pooled)
+
+
 def _result(
     params: Params,
     asked: Asked,
     world: World,
     subjects: list[Subject],
-    probe: dict[str, t.Any] | None = None,
+    more: t.Mapping[str, dict[str, t.Any] | None],
 ) -> Result:
     checks = [check(world, subject, asked) for subject in subjects]
     shown = [_shown(one, asked, params) for one in checks]
     problems = [line for one in checks for line in one.problems]
-    if probe is not None:
-        shown[0] = {**shown[0], "network_probe": probe, "holds": shown[0]["holds"] and probe["holds"]}
-        problems += [probe["problem"]] if probe["problem"] else []
+    for key, found in more.items():
+        if found is not None:
+            shown[0] = {**shown[0], key: found, "holds": shown[0]["holds"] and found["holds"]}
+            problems += [found["problem"]] if found["problem"] else []
     result: Result = {
         "changed": False,
         "holds": all(one["holds"] for one in shown),
@@ -172,11 +196,13 @@ def _result(
         result["matrix"] = matrix(world, pods, asked.engine).as_dict()
     if result["holds"] or not params["fail"]:
         return result
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    rest = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     words = (
-        f"The boundary of {next(one['name'] for one in shown if not one['holds'])} does not hold: {problems[0]}{more}."
+        f"The boundary of {next(one['name'] for one in shown if not one['holds'])} does not hold: {problems[0]}{rest}."
     )
-    return {**result, "failed": True, "msg": words, "reason": "boundary", "retryable": False}
+    isolation = more.get("isolation") or {}
+    reason = "isolation" if problems == [isolation.get("problem")] else "boundary"
+    return {**result, "failed": True, "msg": words, "reason": reason, "retryable": False}
 
 
 def _stands_for(subject: Subject, pod: Pod) -> bool:
@@ -239,8 +265,7 @@ def _text(shown: dict[str, t.Any]) -> str:
     reached = [f"- {one['policy'] or 'no policy closes it'}: {one['peers']}" for one in shown["reached_by"]]
     lines.append(f"Port {shown['agent_port']} is reached by {'its own node and:' if reached else 'its own node alone'}")
     lines += [*reached, shown["controller"]["text"]]
-    if shown.get("network_probe", {}).get("problem"):
-        lines.append(shown["network_probe"]["problem"])
+    lines += [shown[key]["problem"] for key in ("network_probe", "isolation") if shown.get(key, {}).get("problem")]
     return "\n".join(lines)
 
 

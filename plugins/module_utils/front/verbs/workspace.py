@@ -133,6 +133,7 @@ def _request(client: Client, params: Params) -> WorkspaceRequest:
         egress=EgressBoundary.of(params["egress"]) if params.get("egress") else None,
         ingress=IngressBoundary.of(params.get("ingress")),
         network_probe=params["network_probe"],
+        isolation=params["isolation"],
     )
 
 

@@ -20,6 +20,7 @@ from ..errors import AcquireError
 from ..observed.agent_address import Bound, agent_address, reach
 from ..observed.diagnosis import explain, explained_by_pod, not_ready, with_pod_ending
 from ..observed.pod import bind_pod
+from ..verification.isolation import judge_pod
 from ..verification.network_probe import places_near, probe_network
 from ..verification.verify import Verification
 from .cancelled import raise_if_cancelled
@@ -57,6 +58,7 @@ def acquire(client: Client, request: AcquireRequest, *, cancellation: Cancellati
         ClaimMismatchError: another claim, Sandbox or workspace has the name; it was not changed.
         StaleError: it is older than its template, and that is refused.
         PrivilegeError: the pod has a capability, or can gain one.
+        IsolationError: it is less isolated from its node than was asked for.
         BoundaryError: the pod reaches, or is reached by, more than was asked for.
         PolicyError: a policy that selects the pod is malformed.
         GuestError: no agent, or none that answers, behind the port.
@@ -248,14 +250,15 @@ class Acquire:
             self.verification.prove(planned)
 
     def _prove(self, bound: Bound, privileges: Privileges) -> Verdict:
+        subject = f"Pod {self.request.namespace}/{bound.pod.name}"
+        isolation = judge_pod(self.client, bound.pod.body, privileges, self.request.isolation, subject, self.deadline)
         boundary = self.verification.prove(bound.pod.body)
         egress = self.request.egress
         if egress is None or not self.request.network_probe:
-            return Verdict(privileges, boundary)
+            return Verdict(privileges, boundary, isolation=isolation)
         places = places_near(self.client, bound.pod.body, self.request.agent_port, self.deadline)
-        subject = f"Pod {self.request.namespace}/{bound.pod.name}"
         network = probe_network(Agent(bound.agent), egress.request, self.deadline, subject, places)
-        return Verdict(privileges, boundary, network)
+        return Verdict(privileges, boundary, network, isolation)
 
     def _stage_ended(self, stage: str) -> None:
         now = self.deadline.elapsed()

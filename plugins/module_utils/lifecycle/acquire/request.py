@@ -11,6 +11,7 @@ import typing as t
 from ...cluster.resources import EGRESS_LABEL
 from ...errors import InputError
 from ...guest.agent import AgentAddress
+from ...guest.isolation import Isolation, IsolationVerdict, check_isolation_option
 from ...guest.privileges import Privileges
 from ..durations import seconds
 from ..names import check_choice, check_labels, check_name, check_port
@@ -53,6 +54,7 @@ class AcquireRequest:
         egress: what it may reach, and how that is proven; None asks nothing of it.
         ingress: who may reach its agent; ``unverified`` asks nothing of it.
         network_probe: whether the egress is also tried from inside.
+        isolation: the least isolation from the node's kernel: ``any``, ``gvisor`` or ``vm``.
         per_sandbox_egress: whether the pod is labelled for a policy of its own, which ``sandbox_egress`` writes later.
     """
 
@@ -73,6 +75,7 @@ class AcquireRequest:
     ingress: IngressBoundary | Unverified = dataclasses.field(default_factory=IngressBoundary)
     network_probe: bool = False
     per_sandbox_egress: bool = False
+    isolation: Isolation = "any"
 
     def __post_init__(self) -> None:
         self._read_as_in_a_task()
@@ -87,6 +90,7 @@ class AcquireRequest:
         check_port("agent.port", self.agent_port)
         check_choice("agent.address", self.agent_address, t.get_args(AddressMode))
         check_choice("on_stale", self.on_stale, t.get_args(OnStale))
+        check_isolation_option(self.isolation)
 
     def _read_as_in_a_task(self) -> None:
         """Take durations and boundaries also in the form that a task has: ``10m``, ``no_network``, a mapping."""
@@ -143,11 +147,13 @@ class Verdict:
         privileges: what the probe inside the pod read about itself.
         boundary: what was proven about its boundary.
         network: what was tried from inside, or None.
+        isolation: how it is isolated from the kernel of its node.
     """
 
     privileges: Privileges
     boundary: Proven = dataclasses.field(default_factory=Proven)
     network: NetworkProbe | None = None
+    isolation: IsolationVerdict | None = None
 
 
 @dataclasses.dataclass(frozen=True)

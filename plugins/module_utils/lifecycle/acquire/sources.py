@@ -15,7 +15,7 @@ from ...errors import InputError, SandboxError
 from ..names import fresh_name
 from ..observed import status
 from ..observed.diagnosis import explain
-from ..observed.prerequisites import check_runtime_class
+from ..verification.isolation import check_planned_isolation, check_pool_isolation
 from . import claim as claims
 from . import direct, staleness
 from .manifest import ManifestBuilder
@@ -125,19 +125,23 @@ def paths_for(client: Client, requests: t.Sequence[AcquireRequest], deadline: De
             does not exist.
         AcquireError, GoneError, ApiError: the template cannot be read, or there is none.
         TemplateError: it has no pod template.
+        IsolationError: it shows that its pods are less isolated than was asked for.
     """
     namespace, template = requests[0].namespace, requests[0].template
     if template is None:
+        # Only a demand costs these reads; the member itself is judged before it is handed out.
+        if requests[0].isolation != "any":
+            check_pool_isolation(client, namespace, str(requests[0].warm_pool), requests[0].isolation, deadline)
         return [WarmPath(one, CLAIM.ref(namespace, one.name or fresh_name())) for one in requests]
     if requests[0].pod_labels.get(TEMPLATE_LABEL, template) != template:
         raise InputError(
             f"pod_labels has {TEMPLATE_LABEL}, by which policies select the pods of a template: it is {template} here.",
             next_step="Leave it out.",
         )
-    if requests[0].runtime_class is not None:
-        check_runtime_class(client, requests[0].runtime_class, deadline)
     try:
         read = direct.read_template(client, namespace, template, deadline)
     except SandboxError as error:
         raise explain(error, TEMPLATE.ref(namespace, template)) from error
+    planned = direct.pod_template(read, requests[0])["spec"]
+    check_planned_isolation(client, planned, requests[0].isolation, str(TEMPLATE.ref(namespace, template)), deadline)
     return [DirectPath(one, SANDBOX.ref(namespace, one.name or fresh_name()), read) for one in requests]

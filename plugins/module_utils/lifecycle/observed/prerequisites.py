@@ -12,26 +12,9 @@ import contextlib
 
 from ...cluster.client import Client
 from ...cluster.reads import read
-from ...cluster.resources import NAMESPACE, RUNTIME_CLASS, ObjectRef
+from ...cluster.resources import NAMESPACE, ObjectRef
 from ...deadline import Deadline
 from ...errors import CredentialError, GoneError, InputError, NotServedError, SandboxError
-
-
-def check_runtime_class(client: Client, name: str, deadline: Deadline) -> None:
-    """Refuse a RuntimeClass that does not exist: its pods would never be admitted (Kubernetes, admission RuntimeClass).
-
-    Raises:
-        InputError: it does not exist.
-        ApiError, ApiUnreachableError: it cannot be read for another reason than missing rights.
-    """
-    ref = RUNTIME_CLASS.ref("", name)
-    if not _may_exist(client, ref, deadline):
-        raise InputError(
-            f"runtime_class is {name!r}: {ref} does not exist.",
-            object=str(ref),
-            next_step="Use a name that kubectl get runtimeclasses lists, or omit runtime_class.",
-        )
-
 
 #: Seconds for reading a namespace after nothing was found in it.
 NAMESPACE_SECONDS = 5.0

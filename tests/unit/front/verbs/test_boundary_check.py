@@ -59,6 +59,12 @@ def check(**options: t.Any) -> Result:
     return perform(VERB, validated.validated_parameters, Context(check_mode=False, environ={}))
 
 
+@pytest.mark.parametrize("chosen", [{"manifests": [UNMANAGED], "template": "python"}, {"labels": LABELS}])
+def test_isolation_is_refused_for_what_has_no_runtime(chosen: dict[str, t.Any]) -> None:
+    result = check(**chosen, isolation="gvisor")
+    assert (result["failed"], result["reason"]) == (True, "invalid-input")
+
+
 def test_manifests_that_keep_a_pod_closed_hold() -> None:
     result = check(manifests=[EGRESS, INGRESS, UNMANAGED, WARM_POOL], warm_pool="pool", egress={"kind": "dns_only"})
     assert (result["holds"], result["changed"], result.get("failed")) == (True, False, None)
@@ -219,3 +225,21 @@ def test_the_host_is_told_that_it_may_not_reach_the_agent(both: Both) -> None:
     (found,) = both.action["open"]["checks"]
     assert found["controller"]["allowed"] is False
     assert "boundary_ingress_from" in found["controller"]["text"]
+
+
+@pytest.fixture
+def cluster() -> t.Iterator[FakeCluster]:
+    with FakeCluster() as running:
+        yield running
+
+
+def test_isolation_of_a_template_is_judged_by_its_runtime_class(cluster: FakeCluster) -> None:
+    options = {**access(cluster), "namespace": NAMESPACE, "template": "python", "isolation": "gvisor"}
+    cluster.store.create("sandboxtemplates", NAMESPACE, UNMANAGED)
+    weak = check(**options)
+    assert (weak["failed"], weak["reason"], weak["checks"][0]["isolation"]["holds"]) == (True, "isolation", False)
+    spec = {"podTemplate": {"spec": {"containers": [], "runtimeClassName": "sandboxed"}}}
+    cluster.store.patch(cluster.key("sandboxtemplates", "python"), {"spec": spec})
+    cluster.store.create("runtimeclasses", "", {"metadata": {"name": "sandboxed"}, "handler": "runsc"})
+    found = check(**options)["checks"][0]["isolation"]
+    assert (found["holds"], found["handler"], found["kernel"]) == (True, "runsc", "unknown")
