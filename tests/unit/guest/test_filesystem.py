@@ -13,9 +13,11 @@ import typing as t
 
 import pytest
 
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.errors import GuestProtocolError, GuestRefusedError
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.filesystem import FileSystem
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.protocol.wire import encode
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.trees.trees import Trees
 from ansible_collections.namzu.sandbox.tests.unit.guest.running_agent import (
     RunningAgent,
     eventually,
@@ -86,6 +88,25 @@ def test_more_entries_than_the_limit_are_refused_and_many_fit(agent: RunningAgen
         (agent.workspace / str(number)).touch()
     assert len(files.list(limit=1000, deadline=within())) == 1000
     assert kind_of(lambda: files.list(limit=999, deadline=within())) == "too-large"
+
+
+def test_a_walk_that_takes_long_is_no_lost_connection(tmp_path: pathlib.Path) -> None:
+    """Each entry takes a while, and none of them is wanted: the heartbeats go on."""
+    for number in range(500):
+        (tmp_path / str(number)).touch()
+    patch = """
+import os, time, listing
+listing.BATCH = 20
+def stat(name, **options):
+    time.sleep(0.005)
+    return real(name, **options)
+real, os.stat = os.stat, stat
+"""
+    with running_agent(workspace=tmp_path, patch=patch) as agent:
+        client = Agent(agent.client.address, heartbeat=0.5)
+        assert FileSystem(client).list(recursive=True, only=["none"], deadline=within()) == []
+        target = tmp_path.parent / "copy"
+        assert Trees(client).download(".", target, only=["none"], deadline=within()).count == 0
 
 
 def test_stat_follows_a_link_unless_told_otherwise(agent: RunningAgent, files: FileSystem) -> None:

@@ -80,16 +80,18 @@ def folders_of(paths: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def frames(walk: Walk, checksum: bool, only: frozenset[str] | None) -> Iterator[bytes]:
+def frames(walk: Walk, checksum: bool, only: frozenset[str] | None) -> Iterator[bytes | None]:
     """The events of a list."""
     batch: list[dict[str, Any]] = []
     for fd, name, path, found in walk:
+        if walk.count % BATCH == 0:
+            yield None
         if only is not None and path not in only:
             continue
         about = entry(fd, name, path, found)
         if checksum and about["kind"] == "file":
             for about["sha256"] in checksums(fd, name, found.st_size):
-                yield b""
+                yield None
         batch.append(about)
         if len(batch) >= BATCH:
             yield encode_event({"entries": batch})

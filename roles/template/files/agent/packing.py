@@ -9,7 +9,7 @@ import stat
 
 from archive import END, Entry, header, padding
 from fields import check_fields, parse_number
-from listing import DEFAULT_LIMIT, LARGEST_LIMIT, Walk, entry, folders_of, parse_paths
+from listing import BATCH, DEFAULT_LIMIT, LARGEST_LIMIT, Walk, entry, folders_of, parse_paths
 from paths import parse_path, refusal
 from reading import PIECE, new_sha256
 from sending import send_frames
@@ -53,8 +53,10 @@ class Packing:
         self._skipped: list[tuple[str, str]] = []
         self._skipped_count = 0
 
-    def frames(self) -> Iterator[bytes]:
+    def frames(self) -> Iterator[bytes | None]:
         for fd, name, path, found in self._walk:
+            if self._walk.count % BATCH == 0:
+                yield None
             if self._only is None or path in self._only:
                 yield from self._add(fd, name, path, found)
         for path in self._walk.unreadable:

@@ -56,7 +56,7 @@ def read_file_stream(context: Context, peer: Peer, body: dict[str, Any]) -> None
         send_frames(peer, pieces(file))
 
 
-def pieces(file: Reading) -> Iterator[bytes]:
+def pieces(file: Reading) -> Iterator[bytes | None]:
     """The frames of a file, and the event of its end."""
     while True:
         piece = file.read(PIECE)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from wire import Peer
 
 
-def send_frames(peer: Peer, frames: Iterator[bytes], pause: float = 0.0) -> None:
+def send_frames(peer: Peer, frames: Iterator[bytes | None], pause: float = 0.0) -> None:
     """Send what ``frames`` gives, as the client takes it; a refusal there ends the stream as its last event.
 
-    An empty frame is not sent: it only lets the heartbeat and the end of the client be seen during long work.
-    ``pause``: seconds until ``frames`` is asked again after an empty frame.
+    During long work ``frames`` gives None at times, so that heartbeats are sent and a client that left is noticed.
+    ``pause``: seconds until ``frames`` is asked again after an empty frame, which is not sent.
     """
     stream = Stream(peer)
     watch = Watch()
@@ -31,8 +31,10 @@ def send_frames(peer: Peer, frames: Iterator[bytes], pause: float = 0.0) -> None
         if not (ended or stream.full):
             try:
                 frame = next(frames)
-                stream.send(frame)
-                resting = 0.0 if frame else pause
+                if frame:
+                    stream.send(frame)
+                elif frame is not None:
+                    resting = pause
             except StopIteration:
                 ended = True
             except Refused as refused:

@@ -43,26 +43,33 @@ def watch_folder(context: Context, peer: Peer, body: dict[str, Any]) -> None:
     interval = DEFAULT_INTERVAL if interval is None else interval
     require(interval >= SHORTEST_INTERVAL, f"interval is at least {SHORTEST_INTERVAL:g} s")
     path = parse_path(body, context.settings, folder=True)
-    before = snapshot(path, limit, recursive)
+    before: Snapshot = {}
+    for _moment in look(path, limit, recursive, before):
+        pass
     peer.begin({"folder": {"path": path, "count": len(before)}})
     send_frames(peer, changes(before, path, limit, recursive), interval)
 
 
-def changes(before: Snapshot, path: str, limit: int, recursive: bool) -> Iterator[bytes]:
-    """Events of changes, and an empty frame after each look."""
+def changes(before: Snapshot, path: str, limit: int, recursive: bool) -> Iterator[bytes | None]:
+    """Events of changes, and an empty frame before each look."""
     while True:
         yield b""
-        now = snapshot(path, limit, recursive)
+        now: Snapshot = {}
+        yield from look(path, limit, recursive, now)
         found = compare(before, now)
         for start in range(0, len(found), BATCH):
             yield encode_event({"changes": found[start : start + BATCH]})
         before = now
 
 
-def snapshot(path: str, limit: int, recursive: bool) -> Snapshot:
+def look(path: str, limit: int, recursive: bool, found: Snapshot) -> Iterator[None]:
+    """Fill ``found``, in steps."""
     walk = Walk(path, limit, recursive)
     try:
-        return {below: state(found) for _fd, _name, below, found in walk}
+        for _fd, _name, below, about in walk:
+            found[below] = state(about)
+            if walk.count % BATCH == 0:
+                yield None
     finally:
         walk.close()
 

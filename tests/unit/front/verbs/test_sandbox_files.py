@@ -197,6 +197,24 @@ def test_a_folder_in_the_place_of_a_file_is_a_conflict_or_replaced(
     assert names(dest) == ALL
 
 
+@pytest.mark.parametrize("direction", ["upload", "download"])
+def test_an_agent_that_is_too_old_is_an_error_with_a_next_step(
+    cluster: FakeCluster, tmp_path: pathlib.Path, direction: str
+) -> None:
+    patch = """
+import operations
+for name in ("list-files", "read-tree", "write-tree"):
+    del operations.LATER[name]
+"""
+    with running_agent(workspace=tmp_path, patch=patch, token=POD_UID) as old:
+        given = access(cluster, agent={"port": old.port, "address": "pod_ip"}, name="build-1", direction=direction)
+        defaults = {name: option.get("default") for name, option in VERB.options.items()}
+        ends = {"src": str(tmp_path), "dest": str(tmp_path / "new")}
+        result = perform(VERB, {**defaults, **given, **ends}, Context(False, {}))
+    assert (result["failed"], result["reason"], result["feature"]) == (True, "agent-unsupported", "files")
+    assert "apply the template role and renew the pool" in result["msg"]
+
+
 def test_relative_paths_of_a_play_and_both_ways_to_run(
     agent: RunningAgent, cluster: FakeCluster, dest: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
