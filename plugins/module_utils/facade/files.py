@@ -21,9 +21,6 @@ from ..guest.trees.trees import DEFAULT_MAX_ENTRIES, DEFAULT_MAX_SIZE, TreeRepor
 from .processes import UNBOUNDED_SECONDS
 from .standard_errors import standard_errors
 
-if t.TYPE_CHECKING:
-    Local = str | os.PathLike[str]
-
 
 class SandboxChanges:
     """The changes of a folder, as an iterator. A context manager; to leave it ends the watch.
@@ -189,7 +186,7 @@ class SandboxFiles:
     @standard_errors
     def upload(
         self,
-        source: Local,
+        source: str | os.PathLike[str],
         path: str,
         *,
         replace: bool = False,
@@ -204,7 +201,12 @@ class SandboxFiles:
 
     @standard_errors
     def download(
-        self, path: str, target: Local, *, timeout: float | None = None, cancellation: Cancellation | None = None
+        self,
+        path: str,
+        target: str | os.PathLike[str],
+        *,
+        timeout: float | None = None,
+        cancellation: Cancellation | None = None,
     ) -> FileInfo:
         """Copy a file of the sandbox to this machine in constant memory; a failure leaves the old target."""
         deadline = self._begin(timeout, cancellation)
@@ -214,7 +216,7 @@ class SandboxFiles:
     @standard_errors
     def upload_tree(
         self,
-        source: Local,
+        source: str | os.PathLike[str],
         path: str,
         *,
         include: t.Sequence[str] = (),
@@ -239,7 +241,7 @@ class SandboxFiles:
     def download_tree(
         self,
         path: str,
-        target: Local,
+        target: str | os.PathLike[str],
         *,
         include: t.Sequence[str] = (),
         exclude: t.Sequence[str] = (),
