@@ -29,6 +29,8 @@ VENV = ROOT / ".venv"
 UV = VENV / "bin" / "uv"
 
 PYTHONS = {"py311": "3.11", "py313": "3.13", "importer": "3.13"}
+#: Pinned, but installed by tests alone.
+OF_TESTS = {"wheel": "3.13"}
 #: Where this clone is what Ansible finds as namzu.sandbox. The importer is given a built collection.
 LINKED = ("py311", "py313")
 
@@ -126,7 +128,7 @@ def reports_version(python: str | pathlib.Path, version: str) -> bool:
 
 def pin() -> None:
     """Write every *.txt anew. The files name no registry: whoever installs from them uses their own."""
-    for name, version in {"bootstrap": "3.11", **PYTHONS}.items():
+    for name, version in {"bootstrap": "3.11", **PYTHONS, **OF_TESTS}.items():
         compile_ = (UV, "pip", "compile", "--quiet", "--upgrade", "--universal", "--python-version", version)
         output = ("--no-header", "--no-emit-index-url", "--no-emit-find-links", "--generate-hashes")
         files = (REQUIREMENTS / f"{name}.in", "--output-file", REQUIREMENTS / f"{name}.txt")

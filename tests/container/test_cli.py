@@ -62,8 +62,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     (wheel,) = folder.glob("*.whl")
     python = folder / "env" / "bin" / "python"
     command(UV, "venv", "--python", ROOT / ".venv" / "py313" / "bin" / "python", folder / "env", **registry)
-    pins = ("--constraint", ROOT / "requirements" / "py313.txt")
-    command(UV, "pip", "install", "--python", python, *pins, f"namzu-sandbox[cli] @ {wheel.as_uri()}", **registry)
+    pins = ("--constraint", ROOT / "requirements" / "wheel.txt")
+    command(UV, "pip", "install", "--python", python, *pins, f"namzu-sandbox[mcp] @ {wheel.as_uri()}", **registry)
     return folder / "env" / "bin" / "namzu-sandbox"
 
 
@@ -194,6 +194,88 @@ def test_doctor_reports_each_step_and_the_next_one(cli: Cli, engine: Way) -> Non
     assert "Look at the image's name" in shown
     assert "failed (" in cli("doctor", "--docker-host", "unix:///nonexistent.sock", status=1)
     assert engine.names() == before
+
+
+#: A client of the official library: the calls of its argument, one result a line.
+CLIENT = """
+import asyncio, json, os, sys
+from mcp import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+async def main():
+    server = StdioServerParameters(command=sys.argv[2], args=sys.argv[3:], env=dict(os.environ))
+    async with stdio_client(server) as streams, ClientSession(*streams) as session:
+        await session.initialize()
+        print(json.dumps(sorted(tool.name for tool in (await session.list_tools()).tools)))
+        results = []
+        for name, arguments in json.loads(sys.argv[1]):
+            if name == "wait_for_process":
+                arguments["id"] = results[-1]["id"]
+            found = await session.call_tool(name, arguments)
+            text = found.content[0].text if found.content else ""
+            results.append({"error": text} if found.is_error else found.structured_content)
+            print(json.dumps(results[-1]))
+
+asyncio.run(main())
+"""
+
+
+def drive(cli: Cli, calls: t.Sequence[tuple[str, dict[str, t.Any]]], *options: str) -> list[t.Any]:
+    """The tools of a server, and the results of calls to it."""
+    python = str(pathlib.Path(cli.program).parent / "python")
+    words = [python, "-c", CLIENT, json.dumps(calls), cli.program, "mcp", "--image", IMAGE, *options]
+    done = subprocess.run(words, env=cli.environ, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_an_agent_uses_a_sandbox_as_tools_and_leaves_nothing(cli: Cli, engine: Way) -> None:
+    before = engine.names()
+    tools, ran, started, waited, _written, read, listed, missing, late = drive(
+        cli,
+        [
+            ("run_command", {"command": "cat; echo err >&2; exit 3", "stdin": "in"}),
+            ("start_process", {"command": "echo background"}),
+            ("wait_for_process", {}),
+            ("write_file", {"path": "a/b", "content": "text"}),
+            ("read_file", {"path": "a/b"}),
+            ("list_files", {"path": "a"}),
+            ("read_file", {"path": "missing"}),
+            ("run_command", {"command": "true", "timeout": 99}),
+        ],
+        "--max-timeout",
+        "60",
+    )
+    assert {"run_command", "start_process", "kill_process", "read_file", "write_file"} <= set(tools)
+    assert (ran["exit_code"], ran["stdout"], ran["stderr"], ran["timed_out"]) == (3, "in", "err\n", False)
+    assert (bool(started["id"]), waited["stdout"]) == (True, "background\n")
+    assert (read, listed["result"]) == ({"result": "text"}, [{"path": "b", "kind": "file", "size": 4}])
+    assert "does not exist" in missing["error"]
+    assert "at most 60" in late["error"]
+    assert engine.names() == before
+
+
+def test_a_client_may_do_no_more_than_the_options_allow(cli: Cli) -> None:
+    calls = [("run_command", {"command": "yes | head -c 100000"}), ("write_file", {"path": "a", "content": "b"})]
+    tools, ran, refused = drive(cli, calls, "--allow", "run", "--max-output", "1000")
+    assert tools == ["run_command"]
+    assert (len(ran["stdout"]), ran["truncated"]) == (1000, True)
+    assert "write_file" in refused["error"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_and_releases_the_sandbox(cli: Cli, engine: Way, number: int) -> None:
+    before = engine.names()
+    words = [cli.program, "mcp", "--image", IMAGE]
+    with subprocess.Popen(words, env=cli.environ, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as server:
+        until(lambda: engine.names() != before and ready(cli, engine.names() - before))
+        server.send_signal(number)
+        assert server.wait(PATIENCE) == 128 + number
+    assert engine.names() == before
+
+
+def ready(cli: Cli, names: set[str]) -> bool:
+    return any(one["phase"] == "ready" for one in json.loads(cli("list", "-o", "json")) if one["name"] in names)
 
 
 def test_errors_have_a_next_step_and_no_traceback(cli: Cli) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 import time
@@ -13,6 +14,7 @@ import typer
 
 from ..api import Execution, Sandbox
 from ..deadline import Deadline
+from ..errors import MissingDependencyError
 from ..guest.sessions.console import check_terminal, run_on_console
 from .access import Access, with_access
 from .copying import copy
@@ -324,3 +326,32 @@ def doctor(
         rows = [check.row() for check in checks]
         show(rows, {"check": "CHECK", "result": "RESULT", "detail": "DETAIL", "next_step": "NEXT STEP"}, output)
         sys.exit(1 if any(check.error is not None for check in checks) else 0)
+
+
+@app.command("mcp")
+@with_access
+def serve_tools(
+    access: Access,
+    image: Image = None,
+    pool: Pool = None,
+    template: Template = None,
+    egress: Egress = None,
+    ttl: t.Annotated[str, typer.Option(help="Life of the sandbox after this command was killed.")] = "5m",
+    allow: t.Annotated[
+        list[str] | None, typer.Option(help="run, background, read or write; all when not given.")
+    ] = None,
+    max_timeout: t.Annotated[float, typer.Option(min=0.001, help="The most seconds for a program.")] = 600.0,
+    max_output: t.Annotated[int, typer.Option(min=1, help="The most bytes of an output stream or a file.")] = 65536,
+) -> None:
+    """Serve one sandbox to an agent as MCP tools on standard input and output; it is released with the client."""
+    with failures():
+        try:
+            from .tool_server import Limits, Operation, serve
+        except ImportError as error:
+            raise MissingDependencyError(
+                f"namzu-sandbox mcp needs the Python library {error.name}.",
+                next_step="Install namzu-sandbox[cli,mcp].",
+            ) from None
+        operations = frozenset(Operation(word) for word in allow or [*Operation])
+        given = _given(image=image, pool=pool, template=template, egress=egress, ttl=ttl)
+        asyncio.run(serve(given, access, Limits(operations, max_timeout, max_output)))

@@ -12,6 +12,7 @@ from ..deadline import Cancellation, Deadline
 from ..errors import SandboxError
 from ..front.options.agent import heartbeat_of
 from ..guest.agent import Agent
+from ..guest.execution.request import DEFAULT_MAX_OUTPUT
 from ..guest.execution.stream import CommandFailedError, Execution
 from ..guest.forwarding import Forwarder
 from ..guest.sessions.attachment import Attachment, open_terminal
@@ -180,6 +181,7 @@ class Sandbox:
         check: bool = False,
         on_stdout: Output | None = None,
         on_stderr: Output | None = None,
+        max_output: int = DEFAULT_MAX_OUTPUT,
         cancellation: Cancellation | None = None,
     ) -> Execution:
         """Run a program and wait for its end.
@@ -192,6 +194,7 @@ class Sandbox:
             cwd: absolute, or relative to the workspace, which is the default.
             check: raise CommandFailedError when it does not end with 0.
             on_stdout, on_stderr: called with bytes as they arrive.
+            max_output: bytes of each stream that are kept (0 to 256 MiB); what follows is counted and dropped.
             cancellation: ends the call, and the program with it, when it is cancelled.
 
         Raises:
@@ -209,6 +212,7 @@ class Sandbox:
                 stdin=stdin.encode() if isinstance(stdin, str) else stdin,
                 env=env,
                 cwd=cwd,
+                max_output=max_output,
                 on_output=on_output(on_stdout, on_stderr),
             )
         if check and (execution.rc != 0 or execution.timed_out):
@@ -224,8 +228,10 @@ class Sandbox:
         stdin: bytes | str | None = None,
         env: t.Mapping[str, str] | None = None,
         cwd: str | None = None,
+        max_output: int = DEFAULT_MAX_OUTPUT,
     ) -> Process:
-        """Start a program and return at once; arguments as for ``run``. ``stdin`` is 8 MiB at most.
+        """Start a program and return at once; arguments as for ``run``. ``stdin`` is 8 MiB at most,
+        and 16 MiB of each output stream are kept.
 
         Raises:
             SandboxError: the program did not start, or the connection or the sandbox was lost.
@@ -238,6 +244,7 @@ class Sandbox:
             stdin=stdin.encode() if isinstance(stdin, str) else stdin,
             env=env,
             cwd=cwd,
+            max_output=max_output,
         )
         return Process(self.agent, key)
 
