@@ -18,7 +18,8 @@ description:
   - Each file appears when it is complete. Permission bits and times go with the files; owners and the set-uid, set-gid
     and sticky bits do not. Links are copied as links.
   - A download treats what the sandbox sends as hostile. Nothing outside of O(dest) is written, and a link that leads
-    out of it is not copied. At most 16 GiB are downloaded by one task.
+    out of it is not copied. At most 16 GiB are downloaded by one task, and the folder in the sandbox
+    may have 200000 entries.
 author:
   - The namzu.sandbox authors (@namzu)
 options:

@@ -25,6 +25,9 @@ KINDS = frozenset({FILE, DIRECTORY, LINK, OTHER})
 #: The longest path that an agent may send, in characters; Linux allows 4096 bytes.
 LONGEST_PATH = 4096
 
+#: Characters that the paths of a list or a tree may have, for each entry that is allowed: what a guest sends is held.
+CHARACTERS_PER_ENTRY = 256
+
 #: Seconds from 1970 that a file's time may be away from it: the year 200000, and not NaN.
 LATEST_MTIME = 6e12
 
@@ -177,6 +180,7 @@ class FileSystem:
 def _entries(call: Call, limit: int) -> list[Entry]:
     """The entries that a stream lists; GuestProtocolError for what no agent sends."""
     found: list[Entry] = []
+    characters = CHARACTERS_PER_ENTRY * limit + LONGEST_PATH
 
     def on_event(event: dict[str, t.Any]) -> None:
         entries = event.get("entries", [])
@@ -186,6 +190,10 @@ def _entries(call: Call, limit: int) -> list[Entry]:
             entry = entry_of(call, value)
             require_inside(call, entry.path)
             found.append(entry)
+        nonlocal characters
+        characters -= sum(len(value["path"]) + len(value.get("target") or "") for value in entries)
+        if characters < 0:
+            raise call.protocol_error(f"the paths in the list are longer than {CHARACTERS_PER_ENTRY} characters each")
 
     reader = StreamReader(0, on_event)
     with explained(call):
@@ -202,7 +210,13 @@ def entry_of(call: Call, value: t.Any) -> Entry:
     valid = fields["kind"] in KINDS and fields["size"] >= 0 and 0 <= fields["mode"] <= 0o7777
     valid = valid and abs(fields["mtime"]) < LATEST_MTIME
     texts = all(isinstance(text, (str, type(None))) for text in (target, sha256))
-    if not (valid and texts and 0 < len(fields["path"]) <= LONGEST_PATH):
+    if not (
+        valid
+        and texts
+        and len(target or "") <= LONGEST_PATH
+        and len(sha256 or "") <= 64
+        and 0 < len(fields["path"]) <= LONGEST_PATH
+    ):
         raise call.protocol_error("an entry in the answer is not valid")
     return Entry(fields["path"], fields["kind"], fields["size"], fields["mode"], float(fields["mtime"]), target, sha256)
 

@@ -306,6 +306,7 @@ def listing(*batches: object) -> bytes:
         {"path": "../up"}, {"path": "/abs"}, {"path": ""}, {"path": "a//b"}, {"path": "."}, {"path": "a\0b"},
         {"path": "x" * 5000}, {"path": 1}, {"kind": "door"}, {"size": -1}, {"mode": 1 << 20}, {"mtime": "now"},
         {"mtime": float("nan")}, {"target": 1}, {"sha256": []},
+        {"target": "x" * 5000}, {"sha256": "x" * 65},
     ],
 )  # fmt: skip
 def test_an_entry_that_no_agent_sends_is_a_protocol_error(change: dict[str, t.Any]) -> None:
@@ -317,6 +318,12 @@ def test_an_entry_that_no_agent_sends_is_a_protocol_error(change: dict[str, t.An
 def test_a_list_without_end_is_left_at_the_limit(batches: list[object]) -> None:
     with Server(listing(*batches)) as server, pytest.raises(GuestProtocolError):
         FileSystem(agent_at(server.port)).list(limit=2, deadline=within())
+
+
+def test_a_list_of_long_paths_is_left_at_a_bound() -> None:
+    entries = [{**ENTRY, "path": f"{number}{'x' * 4000}"} for number in range(9)]
+    with Server(listing(entries)) as server, pytest.raises(GuestProtocolError, match="longer"):
+        FileSystem(agent_at(server.port)).list(limit=9, deadline=within())
 
 
 def test_a_list_that_is_valid_is_read() -> None:

@@ -11,13 +11,17 @@ import shutil
 import typing as t
 
 from ...deadline import Deadline
+from ...errors import SandboxError
 from ..agent import Agent
 from ..errors import GuestRefusedError
-from ..filesystem import DIRECTORY, FILE, LARGEST_LIMIT, LINK, OTHER, Entry, FileSystem
+from ..filesystem import DIRECTORY, FILE, LINK, OTHER, Entry, FileSystem
 from .compare import Difference, compare, local_entries
 from .selection import Selection
 from .trees import DEFAULT_MAX_SIZE, Trees
 from .unpacking import Skipped, leads_inside
+
+#: Entries of the folder in the sandbox.
+ENTRY_LIMIT = 200_000
 
 #: Bytes of the paths that one request names.
 _NAMES_LIMIT = 4 * 1024 * 1024
@@ -161,7 +165,15 @@ class Download:
         enters = self._selection.enters
         target = local_entries(self._target, enters=enters, checksum=lambda path: path in source)
         difference = compare(source, target, delete=self._delete, takes=takes)
-        return Plan(source, target, difference, tuple(Skipped(*one) for one in sorted(causes.items())))
+        plan = Plan(source, target, difference, tuple(Skipped(*one) for one in sorted(causes.items())))
+        if plan.size > self._max_size:
+            raise SandboxError(
+                f"{self._source}: the files to download have {plan.size} bytes; {self._max_size} are allowed.",
+                reason="transfer-failed",
+                object=self._source,
+                next_step="Select less of it. Nothing was changed.",
+            )
+        return plan
 
     def apply(self, plan: Plan) -> None:
         for path in plan.difference.delete:
@@ -172,7 +184,7 @@ class Download:
                 self._source,
                 self._target,
                 only=only,
-                max_entries=LARGEST_LIMIT,
+                max_entries=ENTRY_LIMIT,
                 max_size=self._max_size,
                 deadline=self._deadline,
             )
@@ -188,7 +200,7 @@ def _listed(
     missing_ok: bool = False,
 ) -> Entries:
     try:
-        found = files.list(path, recursive=True, checksum=checksum, limit=LARGEST_LIMIT, only=only, deadline=deadline)
+        found = files.list(path, recursive=True, checksum=checksum, limit=ENTRY_LIMIT, only=only, deadline=deadline)
     except GuestRefusedError as error:
         if missing_ok and error.kind in ("not-found", "no-parent"):
             return {}

@@ -14,6 +14,7 @@ import os
 import stat
 import typing as t
 
+from ..filesystem import CHARACTERS_PER_ENTRY, LONGEST_PATH
 from .archive import ArchiveEntry, ArchiveError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -57,6 +58,7 @@ class Unpacking:
         self._part = ""
         self._entry: ArchiveEntry | None = None
         self._modes: dict[str, int] = {}
+        self._characters = CHARACTERS_PER_ENTRY * max_entries + LONGEST_PATH
         self.count = 0
         self.content = 0
         self.skipped: list[Skipped] = []
@@ -88,6 +90,9 @@ class Unpacking:
             raise ArchiveError(f"it has more than {self._max_entries} entries")
         if self.content > self._max_size:
             raise ArchiveError(f"its files have more than {self._max_size} bytes")
+        self._characters -= len(entry.path)
+        if self._characters < 0:
+            raise ArchiveError(f"its paths are longer than {CHARACTERS_PER_ENTRY} characters each")
         above, name = os.path.split(entry.path)
         self._enter(above)
         self._entry = None

@@ -103,7 +103,9 @@ class Unpacking:
         with Inside(self._root, os.path.dirname(path), False) as place:
             fd = place.open(os.path.basename(path), os.O_RDONLY | os.O_DIRECTORY)
             try:
-                os.fchmod(fd, mode)
+                # A folder of another user, whose mode cannot be changed, may have the right one.
+                if (os.fstat(fd).st_mode & 0o777) != mode:
+                    os.fchmod(fd, mode)
             finally:
                 os.close(fd)
 

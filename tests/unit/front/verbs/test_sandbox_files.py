@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verb import Context, perform
 from ansible_collections.namzu.sandbox.plugins.module_utils.front.verbs.sandbox_files import VERB
+from ansible_collections.namzu.sandbox.plugins.module_utils.guest.trees.synchronize import Download
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.acquire.acquire import acquire
 
 from ....faults.fake.agent import POD_UID
@@ -195,6 +196,18 @@ def test_a_folder_in_the_place_of_a_file_is_a_conflict_or_replaced(
     assert names(dest) == ["a.py"]
     assert task(**options, delete=True)["deleted"] == ["a.py"]
     assert names(dest) == ALL
+
+
+def test_a_download_above_the_limit_changes_nothing(
+    task: Task, source: pathlib.Path, dest: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task(src=str(source), dest=dest.name)
+    (tmp_path / "target" / "old").mkdir(parents=True)
+    monkeypatch.setitem(t.cast("dict[str, t.Any]", Download.__init__.__kwdefaults__), "max_size", 2)
+    result = task(direction="download", src=dest.name, dest=str(tmp_path / "target"), delete=True)
+    assert (result["failed"], result["reason"]) == (True, "transfer-failed")
+    assert "3 bytes; 2 are allowed" in result["msg"]
+    assert names(tmp_path / "target") == ["old"]
 
 
 @pytest.mark.parametrize("direction", ["upload", "download"])

@@ -165,6 +165,10 @@ def test_bits_that_give_rights_are_dropped_and_the_owner_can_read_and_remove_all
         (member("same", content=b"x" * 500) * 20, {"max_size": 5000}),
         (member("huge", content=b"x")[:512].replace(b"00000000001", b"77777777777"), {"max_size": 5000}),
         (END * 1000, {}),
+        (
+            b"".join(member(f"{number}{'/' + 'd' * 200}" * 10, tarfile.DIRTYPE) for number in range(9)),
+            {"max_entries": 10},
+        ),
     ],
 )
 def test_an_endless_archive_ends_at_a_limit(archive: bytes, limits: dict[str, int], tmp_path: pathlib.Path) -> None:

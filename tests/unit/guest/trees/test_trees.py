@@ -220,6 +220,25 @@ def test_a_folder_that_may_not_be_written_to_is_filled_first(tmp_path: pathlib.P
         assert (agent.workspace / "tree" / "sealed" / "file").exists()
 
 
+def test_a_folder_of_another_user_keeps_its_mode(tmp_path: pathlib.Path, local: pathlib.Path) -> None:
+    """The agent may not change it, and need not."""
+    patch = """
+import os
+def fchmod(fd, mode):
+    if os.path.basename(os.readlink(f"/proc/self/fd/{fd}")) == "empty": raise PermissionError(1, "not ours")
+    real(fd, mode)
+real, os.fchmod = os.fchmod, fchmod
+"""
+    (tmp_path / "workspace" / "tree").mkdir(parents=True)
+    (tmp_path / "workspace" / "tree" / "empty").mkdir(mode=0o755)
+    (local / "empty").chmod(0o755)
+    (tmp_path / "workspace" / "tree" / "empty").chmod(0o755)
+    with running_agent(workspace=tmp_path / "workspace", patch=patch) as agent:
+        Trees(agent.client).upload(local, "tree", deadline=within())
+        (local / "empty").chmod(0o700)
+        assert kind_of(lambda: Trees(agent.client).upload(local, "tree", deadline=within())) == "denied"
+
+
 def test_limits_of_a_download(trees: Trees, local: pathlib.Path, tmp_path: pathlib.Path) -> None:
     trees.upload(local, "tree", deadline=within())
     assert kind_of(lambda: trees.download("tree", tmp_path / "copy", max_entries=3, deadline=within())) == "too-large"
