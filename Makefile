@@ -84,6 +84,12 @@ integration: environments ## Tests on a cluster, on both Pythons
 bench: up ## Compare with kubernetes.core and upstream's client, side by side
 	@eval "$$($(CLUSTER) env)" && $(PY313)/python -m tests.bench
 
+.PHONY: container-bench
+container-bench: ## Compare the container backend with bare requests and with community.docker, side by side
+	@$(PYTHON) requirements/install.py py313
+	@$(ENGINE) up
+	@eval "$$($(ENGINE) env)" && $(PY313)/python -m tests.bench container_acquire container_play container_connection
+
 .PHONY: up
 up: environments ## Start the cluster (KUBECONFIG or NAMZU_CLUSTER=existing: use yours)
 	@$(CLUSTER) up

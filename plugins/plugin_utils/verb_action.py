@@ -13,10 +13,13 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
+from ..module_utils.front.backends.opening import load_backend
 from ..module_utils.front.client_cache import KeptClient
 from ..module_utils.front.options.specs import Params, expand_kinds
 from ..module_utils.front.verb import Context, Result, Verb, perform, sensitive_values
 from .lease_keeper import link as keeper_link
+
+load_backend(os.environ)
 
 #: Connections to the controller itself. A strategy of mitogen replaces ``local`` by ``mitogen_local``.
 _LOCAL = ("local", "ansible.builtin.local", "mitogen_local")

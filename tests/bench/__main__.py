@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from .connection import CONNECTION_ROWS
+from .container import CONTAINER_ROWS
 from .rows import LARGE_POOL, LARGE_ROWS, ROWS, Ratio
 from .stage import Stage
 
@@ -17,16 +19,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     names = (
         f"{', '.join(ROWS)}; and when asked for: {', '.join(CONNECTION_ROWS)}; "
+        f"on the engine of DOCKER_HOST: {', '.join(CONTAINER_ROWS)}; "
         f"with a pool of {LARGE_POOL}: {', '.join(LARGE_ROWS)}"
     )
     parser.add_argument(
         "row", nargs="*", metavar="ROW", help=f"which rows; those of the tests when none is named: {names}"
     )
     chosen = parser.parse_args().row or list(ROWS)
-    unknown = [row for row in chosen if row not in {**ROWS, **CONNECTION_ROWS, **LARGE_ROWS}]
+    unknown = [row for row in chosen if row not in {**ROWS, **CONNECTION_ROWS, **CONTAINER_ROWS, **LARGE_ROWS}]
     if unknown:
         parser.error(f"no such row: {', '.join(unknown)}; there are {names}")
     broken = 0
+    for row in (row for row in chosen if row in CONTAINER_ROWS):
+        measured = CONTAINER_ROWS[row](os.environ["DOCKER_HOST"], os.environ["NAMZU_TEST_IMAGE"])
+        broken += sum(_print(ratio) for ratio in measured)
     for rows, replicas in ((ROWS, 12), (CONNECTION_ROWS, 1), (LARGE_ROWS, LARGE_POOL)):
         asked = [row for row in chosen if row in rows]
         if asked:

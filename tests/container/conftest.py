@@ -37,6 +37,8 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.engine.client import
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.agent import Agent
 from ansible_collections.namzu.sandbox.plugins.module_utils.guest.execution.stream import Execution
 
+from .dockerd import OF_A_WORKER, own_engine
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 IMAGE = os.environ.get("NAMZU_TEST_IMAGE") or "localhost/namzu/python:3"
 PATIENCE = 120.0
@@ -108,9 +110,13 @@ def until(condition: t.Callable[[], object], seconds: float = PATIENCE) -> None:
 
 @pytest.fixture(scope="session")
 def docker_host() -> t.Iterator[str]:
-    """The engine of DOCKER_HOST, or a private one for this session."""
+    """The engine of DOCKER_HOST, or a private one for this session or for this worker of pytest-xdist."""
     if host := os.environ.get("DOCKER_HOST"):
         yield host
+        return
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        with own_engine(OF_A_WORKER) as (_engine, host):
+            yield host
         return
     command = [sys.executable, "-m", "tools.engine"]
     was_up = subprocess.run([*command, "status"], cwd=ROOT, capture_output=True, check=False).returncode == 0

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Docker engine of one test module, which its tests may kill."""
+"""Docker engines of the tests' own, which no other test and no other instance uses."""
 
 from __future__ import annotations
 
@@ -10,34 +10,30 @@ import typing as t
 
 import pytest
 
-from ansible_collections.namzu.sandbox.plugins.module_utils.engine.access import engine_access
-from ansible_collections.namzu.sandbox.plugins.module_utils.engine.client import EngineClient
 from tools.cluster.failures import CannotRun
 from tools.cluster.progress import Progress
 from tools.engine.private import Instance, PrivateEngine
 
-from .conftest import Way
-
-#: Seconds of one request, so that one to an engine that was killed ends soon.
-REQUEST_SECONDS = 20.0
+#: Numbers of instances that no NAMZU_ENGINE_INSTANCE names; each worker of pytest-xdist adds its own.
+OF_A_WORKER, OF_A_MODULE = 1000, 2000
 
 
 @contextlib.contextmanager
-def own_engine(*flags: str) -> t.Iterator[tuple[PrivateEngine, Way]]:
-    """A private engine that no other test and no other instance uses.
+def own_engine(first: int, *flags: str) -> t.Iterator[tuple[PrivateEngine, str]]:
+    """A private engine, and its address.
 
     Args:
+        first: ``OF_A_WORKER`` or ``OF_A_MODULE``.
         flags: more flags of dockerd.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    instance = Instance(1000 + 100 * Instance.named_by(os.environ).number + worker)
+    instance = Instance(first + 100 * Instance.named_by(os.environ).number + worker)
     engine = PrivateEngine(instance, Progress(), flags)
     try:
         engine.up()
     except CannotRun as error:
         pytest.skip(f"no private engine: {error}")
     try:
-        access = engine_access({"docker_host": instance.docker_host, "timeout": REQUEST_SECONDS}, {})
-        yield engine, Way(EngineClient(access), "runc", "auto")
+        yield engine, instance.docker_host
     finally:
         engine.down()

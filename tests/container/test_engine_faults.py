@@ -19,11 +19,13 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.container.lease impo
 from ansible_collections.namzu.sandbox.plugins.module_utils.container.release import release_container
 from ansible_collections.namzu.sandbox.plugins.module_utils.deadline import Deadline
 from ansible_collections.namzu.sandbox.plugins.module_utils.engine import containers
+from ansible_collections.namzu.sandbox.plugins.module_utils.engine.access import engine_access
+from ansible_collections.namzu.sandbox.plugins.module_utils.engine.client import EngineClient
 from ansible_collections.namzu.sandbox.plugins.module_utils.errors import GoneError, SandboxError
 from tools.engine.private import PrivateEngine
 
 from .conftest import PATIENCE, Way, run, until
-from .dockerd import own_engine
+from .dockerd import OF_A_MODULE, own_engine
 
 REASONS = {"api-unreachable", "api-timeout"}
 #: Requests of an acquire, by the function that sends them.
@@ -42,8 +44,10 @@ Killed = tuple[PrivateEngine, Way]
 
 @pytest.fixture(scope="module")
 def own() -> t.Iterator[Killed]:
-    with own_engine() as made:
-        yield made
+    with own_engine(OF_A_MODULE) as (engine, docker_host):
+        # Each request is bounded, so that one to an engine that was killed ends soon.
+        access = engine_access({"docker_host": docker_host, "timeout": 20.0}, {})
+        yield engine, Way(EngineClient(access), "runc", "auto")
 
 
 @pytest.fixture

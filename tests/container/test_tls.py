@@ -22,7 +22,7 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.errors import Sandbo
 from ansible_collections.namzu.sandbox.tests.unit.cluster.authorities import Authority, Issued
 
 from .conftest import PATIENCE, Way, run
-from .dockerd import own_engine
+from .dockerd import OF_A_MODULE, own_engine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Encrypted]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     flags = [f"--host=tcp://127.0.0.1:{port}", "--tlsverify", f"--tlscacert={server}/ca.pem"]
-    with own_engine(*flags, f"--tlscert={server}/cert.pem", f"--tlskey={server}/key.pem"):
+    with own_engine(OF_A_MODULE, *flags, f"--tlscert={server}/cert.pem", f"--tlskey={server}/key.pem"):
         yield Encrypted(f"tcp://127.0.0.1:{port}", folder)
 
 

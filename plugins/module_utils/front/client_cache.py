@@ -9,7 +9,8 @@ import os
 import time
 import typing as t
 
-from ..cluster.client import Client
+if t.TYPE_CHECKING:
+    from ..cluster.client import Client
 
 #: Seconds after which files and exec plugins are asked anew for the way to the server.
 KEPT_SECONDS = 60.0

@@ -11,8 +11,6 @@ import re
 import typing as t
 import urllib.parse
 
-from ..cluster.auth.access import resolve_access
-from ..cluster.client import MINIMUM_REQUEST_TIMEOUT, Client
 from ..errors import InputError, SandboxError
 from ..lifecycle.durations import seconds
 from ..text import clean_value
@@ -21,6 +19,9 @@ from .interrupts import interruptible
 from .options.agent import heartbeat_of
 from .options.backend import require_kubernetes
 from .options.specs import ACCESS, ALL, Params, Spec
+
+if t.TYPE_CHECKING:
+    from ..cluster.client import Client
 
 Result = dict[str, t.Any]
 
@@ -136,6 +137,10 @@ def connect(params: Params, context: Context) -> t.Iterator[Client]:
     Raises:
         AccessError, InputError: the options name no usable way to the API server, or the container backend.
     """
+    # A play with the container backend needs none of them.
+    from ..cluster.auth.access import resolve_access
+    from ..cluster.client import MINIMUM_REQUEST_TIMEOUT, Client
+
     require_kubernetes(params, context.environ)
     heartbeat_of(params.get("agent"))
     timeout = seconds("request_timeout", params["request_timeout"])

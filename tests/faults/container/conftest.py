@@ -29,7 +29,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[FakeEngine]:
 
 @pytest.fixture
 def client(engine: FakeEngine) -> EngineClient:
-    return EngineClient(EngineAccess(f"unix://{engine.path}", timeout=3.0))
+    return EngineClient(EngineAccess(f"unix://{engine.path}", timeout=1.5))
 
 
 @pytest.fixture

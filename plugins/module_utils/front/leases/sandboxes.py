@@ -8,12 +8,14 @@ import contextlib
 import typing as t
 
 from ...errors import InputError, SandboxError
-from ...lifecycle.lease.lease import Lease
 from ..backends.protocol import Acquisition, Backend
 from ..options.backend import CONTAINER, backend_of
 from ..options.engine import ENGINE_OPTIONS
 from ..options.specs import ACCESS, Params
 from ..verb import Context, Keeper, KeeperConnection, Result
+
+if t.TYPE_CHECKING:
+    from ...lifecycle.lease.lease import Lease
 
 #: Options of fragment ``access`` that say who we are and where the API server is.
 _ACCESS = frozenset(ACCESS) - {"namespace", "request_timeout"}

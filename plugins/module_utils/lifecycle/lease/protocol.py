@@ -13,7 +13,8 @@ import socket
 import struct
 import typing as t
 
-from .registry import Event
+if t.TYPE_CHECKING:
+    from .registry import Event
 
 Message = dict[str, t.Any]
 
