@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The connection against ``kubernetes.core.kubectl``, on the same pod and with the same tasks."""
+"""The connection against ``kubernetes.core.kubectl``, on the same pod with the same tasks; and copies of folders."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from .stage import BIN, Stage
 
 ITEMS = 20
 MEGABYTES = 100
+FILES = 50
 
 #: The pod's own Python, so that no candidate looks for it; and a folder that kubectl's user may write to.
 _BOTH = {"ansible_python_interpreter": "/usr/bin/python3", "ansible_remote_tmp": "/tmp/ansible"}
@@ -46,6 +47,28 @@ def large_copy(stage: Stage, rounds: int = 3) -> list[Ratio]:
     """A copy of a large file that is not there yet."""
     task = {"ansible.builtin.copy": {"src": "large", "dest": "/tmp/large", "mode": "0600", "force": True}}
     return _against_kubectl(stage, f"copy of {MEGABYTES} MB", task, {"as it comes": 0.5}, rounds)
+
+
+def many_files(stage: Stage, rounds: int = 3) -> list[Ratio]:
+    """An upload of 50 files by ``sandbox_files`` against one of a single file."""
+    with _held(stage) as acquired, tempfile.TemporaryDirectory() as name:
+        runs = {}
+        for count in (FILES, 1):
+            source = pathlib.Path(name) / f"of-{count}"
+            source.mkdir()
+            for number in range(count):
+                (source / str(number)).write_bytes(os.urandom(4096))
+            upload = {"namespace": stage.namespace, "name": acquired.name, "agent": {"address": "pod_ip"}}
+            task = {"namzu.sandbox.sandbox_files": {**upload, "src": str(source), "dest": "/tmp/large"}}
+            play = pathlib.Path(name) / f"{count}.yml"
+            _write(play, [{"hosts": "localhost", "gather_facts": False, "tasks": [task]}])
+            runs[f"{count} files"] = command(
+                [str(BIN / "ansible-playbook"), "-i", "localhost,", "-c", "local", str(play)]
+            )
+        measured = side_by_side(runs, rounds, lambda: _clear(acquired))
+    detail = ", ".join(f"{key} {one.median:.2f} s" for key, one in measured.items())
+    value = measured[f"{FILES} files"].median / measured["1 files"].median
+    return [Ratio(f"sandbox_files: {FILES} files / 1 file", value, 1.5, detail)]
 
 
 def _against_kubectl(
@@ -121,4 +144,5 @@ CONNECTION_ROWS: dict[str, t.Callable[..., list[Ratio]]] = {
     "connection_items": items,
     "connection_tasks": tasks,
     "connection_copy": large_copy,
+    "files": many_files,
 }

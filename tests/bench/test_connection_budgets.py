@@ -25,6 +25,6 @@ def stage() -> t.Iterator[Stage]:
         yield made
 
 
-@pytest.mark.parametrize("row", ["connection_items", "connection_copy"])
-def test_no_ratio_to_kubectl_is_far_over_its_budget(stage: Stage, row: str) -> None:
+@pytest.mark.parametrize("row", ["connection_items", "connection_copy", "files"])
+def test_no_ratio_is_far_over_its_budget(stage: Stage, row: str) -> None:
     assert regressions(lambda: CONNECTION_ROWS[row](stage, rounds=1)) == []
