@@ -55,6 +55,26 @@ def test_pod_has_no_privileges() -> None:
     assert {"hostNetwork", "hostPID", "hostIPC", "serviceAccountName"}.isdisjoint(pod)
 
 
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({}, None),
+        ({"host_users": True}, None),
+        ({"host_users": "true"}, None),
+        ({"host_users": False}, False),
+        ({"host_users": "False"}, False),
+    ],
+)
+def test_user_namespace_is_asked_for(given: dict[str, t.Any], field: bool | None) -> None:
+    pod = template({**WANTED, **given})["spec"]["podTemplate"]["spec"]
+    assert pod.get("hostUsers") is field
+
+
+def test_user_namespace_is_a_boolean() -> None:
+    with pytest.raises(AnsibleFilterError, match="host_users"):
+        template({**WANTED, "host_users": "maybe"})
+
+
 def test_template_mounts_the_agent_that_the_filter_makes() -> None:
     agent = template(WANTED, object="agent")
     (volume,) = [

@@ -36,6 +36,7 @@ DEFAULTS: c.Mapping[str, t.Any] = {
     "volume_mounts": [],
     "volume_claim_templates": [],
     "runtime_class": "",
+    "host_users": True,
     "node_selector": {},
     "tolerations": [],
     "network_policy_management": "Unmanaged",
@@ -51,6 +52,7 @@ REQUIRED = ("name", "namespace", "image")
 _AGENT = "/opt/namzu/agent"
 #: Below it nothing can listen without a capability.
 _LOWEST_PORT = 1024
+_BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def template_body(request: c.Mapping[str, t.Any], agent: c.Mapping[str, str]) -> Body:
@@ -116,6 +118,7 @@ def _checked(request: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         if not request.get(field):
             raise InputError(f"A template needs {field}.")
     asked = {**DEFAULTS, **request}
+    asked["host_users"] = _boolean("host_users", asked["host_users"])
     check_name("name", str(asked["name"]))
     for field, least in (
         ("agent_port", _LOWEST_PORT),
@@ -134,6 +137,14 @@ def _number(field: str, value: t.Any, least: int) -> int:
     if isinstance(value, bool) or not str(value).isdecimal() or int(value) < least:
         raise InputError(f"{field} is {value!r}; it is a number of at least {least}.")
     return int(value)
+
+
+def _boolean(field: str, value: t.Any) -> bool:
+    """A boolean, also as the text that Ansible's command line makes of one."""
+    text = str(value).lower()
+    if text not in _BOOLEANS:
+        raise InputError(f"{field} is {value!r}; it must be true or false.")
+    return _BOOLEANS[text]
 
 
 def _given(fields: c.Mapping[str, t.Any]) -> Body:
@@ -168,6 +179,8 @@ def _pod(asked: c.Mapping[str, t.Any], config_map: str) -> Body:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         **_given(optional),
+        # True is the API's default, which it does not store.
+        **({} if asked["host_users"] else {"hostUsers": False}),
         "containers": [_container(asked)],
         "volumes": [*volumes, *asked["volumes"]],
     }
