@@ -66,7 +66,8 @@ def mypy(session: nox.Session) -> None:
         "tools/engine",
         "tests/sanity",
     )
-    run(session, "mypy", *config, "-p", "namzu_sandbox.cli", MYPYPATH=str(wheel_source()))
+    beside = ("-p", "namzu_sandbox.cli", "-m", "namzu_sandbox.inspect_provider")
+    run(session, "mypy", *config, *beside, MYPYPATH=str(wheel_source()))
     # In the pod the agent is a folder that Python starts, so its files import each other as top-level modules.
     with session.chdir(ROOT / "roles" / "template" / "files" / "agent"):
         run(session, "mypy", *config, ".")

@@ -198,3 +198,16 @@ def make_way(request: pytest.FixtureRequest, name: str) -> Way:
     # Podman's API offers the runtime that it was started with.
     chosen = runtime if engine == "docker" else None
     return Way(client, chosen, t.cast("Channel", channel))
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The programs of an environment with the wheel, all its extras in the pinned versions, and pytest."""
+    folder = tmp_path_factory.mktemp("wheel")
+    uv, pins = ROOT / ".venv" / "bin" / "uv", ROOT / "requirements" / "wheel.txt"
+    subprocess.run([uv, "build", "--quiet", "--wheel", "--out-dir", folder, ROOT], check=True)
+    (built,) = folder.glob("*.whl")
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder / "env"], check=True)
+    install = [uv, "pip", "install", "--quiet", "--python", folder / "env" / "bin" / "python", "--constraint", pins]
+    subprocess.run([*install, f"namzu-sandbox[mcp,inspect] @ {built.as_uri()}", "pytest"], check=True)
+    return folder / "env" / "bin"

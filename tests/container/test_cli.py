@@ -20,7 +20,6 @@ import pytest
 from ansible_collections.namzu.sandbox.plugins.module_utils.engine.client import EngineClient
 
 from .conftest import IMAGE, Way, until
-from .test_wheel import ROOT, UV, command
 
 PATIENCE = 120
 
@@ -54,22 +53,9 @@ class Cli:
                 process.kill()
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    folder = tmp_path_factory.mktemp("cli")
-    registry = {name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_"))}
-    command(UV, "build", "--wheel", "--out-dir", folder, ROOT, **registry)
-    (wheel,) = folder.glob("*.whl")
-    python = folder / "env" / "bin" / "python"
-    command(UV, "venv", "--python", ROOT / ".venv" / "py313" / "bin" / "python", folder / "env", **registry)
-    pins = ("--constraint", ROOT / "requirements" / "wheel.txt")
-    command(UV, "pip", "install", "--python", python, *pins, f"namzu-sandbox[mcp] @ {wheel.as_uri()}", **registry)
-    return folder / "env" / "bin" / "namzu-sandbox"
-
-
 @pytest.fixture
-def cli(program: pathlib.Path, docker: EngineClient) -> Cli:
-    return Cli(program, docker.access.docker_host)
+def cli(wheel: pathlib.Path, docker: EngineClient) -> Cli:
+    return Cli(wheel / "namzu-sandbox", docker.access.docker_host)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ _OF_KIND: dict[str, type[OSError]] = {
     "is-a-directory": IsADirectoryError,
     "not-a-directory": NotADirectoryError,
     "denied": PermissionError,
+    "not-executable": PermissionError,
     "outside": PermissionError,
     "exists": FileExistsError,
 }
