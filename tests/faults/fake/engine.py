@@ -163,7 +163,7 @@ class FakeEngine:
             (f"HEAD {one}/archive", self._stat),
             (f"GET {one}/archive", self._get),
             (f"POST {one}/start", self._start),
-            (f"POST {one}/exec", lambda _q, _b, name: (201, {"Id": self._of(name)["Id"]})),
+            (f"POST {one}/exec", self._exec),
             ("POST /exec/([^/]+)/start", lambda _q, _b, _name: {}),
             ("GET /exec/([^/]+)/json", lambda _q, _b, _name: {"Running": True}),
             (f"GET {one}/logs", lambda _q, _b, _name: b"\x01\0\0\0\0\0\0\x05hello"),
@@ -254,7 +254,10 @@ class FakeEngine:
         return 200, b"", {"X-Docker-Container-Path-Stat": described}
 
     def _get(self, query: Json, _body: bytes, name: str) -> t.Any:
-        content = self.files.get((self._of(name)["Id"], pathlib.PurePath(query["path"]).name), b"")
+        found = self._find(name)
+        if found is None:
+            return self._of(name)
+        content = self.files.get((found["Id"], pathlib.PurePath(query["path"]).name), b"")
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as tar:
             entry = tarfile.TarInfo("file")
@@ -262,8 +265,14 @@ class FakeEngine:
             tar.addfile(entry, io.BytesIO(content))
         return 200, buffer.getvalue()
 
+    def _exec(self, _query: Json, _body: bytes, name: str) -> t.Any:
+        found = self._find(name)
+        return self._of(name) if found is None else (201, {"Id": found["Id"]})
+
     def _start(self, _query: Json, _body: bytes, name: str) -> t.Any:
-        found = self._of(name)
+        found = self._find(name)
+        if found is None:
+            return self._of(name)
         found["State"] = {"Status": "running", "Running": True}
         binds = [mount for mount in found["Mounts"] if mount["Type"] == "bind"]
         if binds:
