@@ -40,6 +40,7 @@ PROXY_HEALTH_PORT = 10256
 FIREWALL_HEALTH_PORT = 20244
 
 NODE_NAME = "namzu-node"
+RUNTIME_HANDLER = "gvisor"  # of containerd; the RuntimeClass has the same name
 CLUSTER_DOMAIN = "cluster.local"
 CONTROLLER_NAMESPACE = "agent-sandbox-system"
 
@@ -138,6 +139,16 @@ class Layout:
     def pod_network(self) -> Path:
         """The network namespace with the pods' bridge, kube-proxy's and kube-router's rules."""
         return self.run / "pod-network"
+
+    @property
+    def gvisor(self) -> Path:
+        """The folder with gVisor's programs."""
+        return self.state / "gvisor"
+
+    @property
+    def runsc_state(self) -> Path:
+        """The folder of runsc for the state of its sandboxes."""
+        return self.run / "runsc"
 
     @property
     def cni_plugins(self) -> Path:

@@ -40,6 +40,7 @@ class Step:
 def start(layout: Layout, materials: Materials, progress: Progress) -> None:
     """Start every component of an instance that does not exist, and wait until all are healthy."""
     prepare(layout, materials.programs)
+    layout.gvisor.symlink_to(materials.gvisor)
     prepare_node(layout, enforce=materials.programs.enforce)
     stop = threading.Event()
     run_steps(steps(layout, materials, stop), stop, progress)
@@ -101,6 +102,7 @@ def steps(layout: Layout, materials: Materials, stop: threading.Event) -> list[S
         ),
         Step("dns-permissions", partial(installation.install_dns_permissions, api), ("kube-apiserver",)),
         Step("storage", partial(installation.install_storage, api), ("kube-apiserver",)),
+        Step("runtime-class", partial(installation.install_runtime_class, api), ("kube-apiserver",)),
         Step("firewall-permissions", partial(installation.install_firewall_permissions, api), ("kube-apiserver",)),
         # kube-router ends at once when its node does not exist.
         Step("node-registered", partial(wait_until, health.node_registered(layout), stop), ("kube-apiserver",)),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..progress import Progress
-from . import images, objects, packages, programs
+from . import gvisor, images, objects, packages, programs
 from .programs import Programs
 
 
@@ -17,6 +17,7 @@ class Materials:
     """Programs, images and objects of an instance."""
 
     programs: Programs
+    gvisor: Path
     images: Path
     objects: objects.Objects
 
@@ -26,6 +27,7 @@ def gather(cache_folder: Path, progress: Progress, *, enforce: bool) -> Material
     packages.install(progress)
     return Materials(
         programs.build(cache_folder, progress, enforce=enforce),
+        gvisor.build(cache_folder, progress),
         images.make(cache_folder, progress),
         objects.load(cache_folder, progress),
     )
@@ -33,4 +35,4 @@ def gather(cache_folder: Path, progress: Progress, *, enforce: bool) -> Material
 
 def needs_go(cache_folder: Path) -> bool:
     """Whether Go is needed to gather the materials."""
-    return programs.is_missing(cache_folder) or objects.is_missing(cache_folder)
+    return programs.is_missing(cache_folder) or gvisor.is_missing(cache_folder) or objects.is_missing(cache_folder)

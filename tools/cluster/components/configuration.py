@@ -11,11 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..build.gvisor import RUNTIME
 from ..build.images import PAUSE_IMAGE
 from ..failures import ClusterError
 from ..host import commands
 from ..host.network import BRIDGE, BRIDGE_PLUGIN
-from ..layout import CLUSTER_DOMAIN, Layout
+from ..layout import CLUSTER_DOMAIN, RUNTIME_HANDLER, Layout
 
 MAX_PODS = 250
 POD_PIDS_LIMIT = 256
@@ -49,11 +50,26 @@ disabled_plugins = [
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         Root = "{run}/runc"
         SystemdCgroup = false
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{gvisor}]
+      runtime_type = "io.containerd.runsc.v1"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{gvisor}.options]
+        TypeUrl = "io.containerd.runsc.v1.options"
+        ConfigPath = "{state}/configuration/runsc.toml"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{cni}"
     conf_dir = "{state}/configuration/cni"
 """
 
+
+# systrap needs neither a device nor a privilege; the cgroups of a hybrid hierarchy are beyond gVisor.
+RUNSC = """\
+binary_name = "{programs}/{runtime}"
+root = "{state}"
+[runsc_config]
+  platform = "systrap"
+  network = "sandbox"
+  ignore-cgroups = "true"
+"""
 
 # Any other name does not exist: no query leaves the cluster, and none waits for a server that does not answer.
 COREFILE = """\
@@ -84,7 +100,10 @@ def write_configuration(layout: Layout) -> None:
         pause=PAUSE_IMAGE,
         cni=layout.cni_plugins,
         snapshotter=snapshotter(layout.state),
+        gvisor=RUNTIME_HANDLER,
     )
+    runsc = RUNSC.format(programs=layout.gvisor, runtime=RUNTIME, state=layout.runsc_state)
+    (layout.configuration / "runsc.toml").write_text(runsc, encoding="utf-8")
     (layout.configuration / "containerd.toml").write_text(containerd, encoding="utf-8")
     _write_json(layout.configuration / "cni" / "10-namzu.conflist", cni_network(layout))
     _write_json(layout.configuration / "kubelet.json", kubelet(layout))

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ..api import Api, ApiError
 from ..build.objects import PATHS, Manifest, Objects
 from ..failures import ClusterError
+from ..layout import RUNTIME_HANDLER
 from .credentials import DNS_USER, FIREWALL_USER, VOLUMES_USER
 from .volumes import STORAGE_CLASS, storage_class
 
@@ -53,6 +54,18 @@ def install_storage(api: Api) -> None:
     """The storage class, and what its provisioner may do."""
     _grant(api, VOLUMES_ROLE, VOLUMES_USER, VOLUMES_RULES)
     api.apply(f"/apis/storage.k8s.io/v1/storageclasses/{STORAGE_CLASS}", storage_class())
+
+
+def install_runtime_class(api: Api) -> None:
+    """The RuntimeClass of gVisor; the overhead is that of an idle sandbox."""
+    manifest = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": RUNTIME_HANDLER},
+        "handler": RUNTIME_HANDLER,
+        "overhead": {"podFixed": {"memory": "64Mi"}},
+    }
+    api.apply(f"/apis/node.k8s.io/v1/runtimeclasses/{RUNTIME_HANDLER}", manifest)
 
 
 def _grant(api: Api, role: str, user: str, rules: Sequence[Manifest]) -> None:

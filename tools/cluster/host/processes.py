@@ -4,8 +4,9 @@
 
 There are no pid files that could go stale. A process belongs to an instance exactly when its environment, as the
 kernel recorded it at exec, carries the instance's mark; what a component starts itself (shims, CNI plugins) inherits
-it, containers do not. A process is ended through a pidfd that is opened before the mark is read, so that a reused pid
-is never hit.
+it, containers do not. gVisor starts its sandboxes with an empty environment and outside of the cgroup of their pod, so
+they are identified by the folder of their state in the command line. A process is ended through a pidfd that is opened
+before it is identified, so that a reused pid is never hit.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..layout import Layout
 MARK = "NAMZU_CLUSTER_PROCESS"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PROC = Path("/proc")
+GVISOR_SANDBOX = "runsc-sandbox"
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ def start(
     its working directory, the instance's own when it is left out.
     """
     enter = [] if network is None else ["nsenter", f"--net={network}", "--"]
-    environment = {"PATH": PATH, "HOME": str(layout.state), "LANG": "C.UTF-8", MARK: f"{layout.name}/{component}"}
+    # containerd finds the shim of a runtime on its PATH.
+    search = f"{PATH}:{layout.gvisor}"
+    environment = {"PATH": search, "HOME": str(layout.state), "LANG": "C.UTF-8", MARK: f"{layout.name}/{component}"}
     with open(log_of(layout, component), "ab") as log:
         return subprocess.Popen(
             [*enter, *argv],
@@ -82,9 +86,15 @@ def identify(layout: Layout, pid: int) -> Process | None:
     prefix = f"{MARK}={layout.name}/".encode()
     for entry in _null_separated(PROC / str(pid) / "environ"):
         if entry.startswith(prefix):
-            argv = tuple(os.fsdecode(part) for part in _null_separated(PROC / str(pid) / "cmdline"))
-            return Process(pid, os.fsdecode(entry[len(prefix) :]), argv)
+            return Process(pid, os.fsdecode(entry[len(prefix) :]), _argv(pid))
+    argv = _argv(pid)
+    if argv[:1] == (GVISOR_SANDBOX,) and any(one.startswith(f"--root={layout.runsc_state}/") for one in argv):
+        return Process(pid, "containerd", argv)
     return None
+
+
+def _argv(pid: int) -> tuple[str, ...]:
+    return tuple(os.fsdecode(part) for part in _null_separated(PROC / str(pid) / "cmdline"))
 
 
 def pids() -> list[int]:

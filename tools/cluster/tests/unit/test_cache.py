@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import io
+import json
 import multiprocessing
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tools.cluster.build import cache, programs
+from tools.cluster.build import cache, gvisor, programs
 from tools.cluster.build.programs import Programs
 from tools.cluster.failures import ClusterError
 from tools.cluster.layout import PROGRAM_MODULE
@@ -114,3 +115,57 @@ def test_an_invalid_record_is_refused(record: str | None, tmp_path: Path) -> Non
         (tmp_path / "record").write_text(record, encoding="utf-8")
     with pytest.raises(ClusterError):
         Programs.read(tmp_path / "record")
+
+
+OOM_SCORES = """\
+const (
+\t// oomScoreMaxKillable is the maximum score keeping the process killable by the oom killer
+\toomScoreMaxKillable = -999
+)
+"""
+
+
+def make_module(module: Path, source: str) -> None:
+    """A read-only module, as in Go's cache."""
+    file = module / gvisor.OOM_SCORE_FILE
+    file.parent.mkdir(parents=True)
+    file.write_text(source, encoding="utf-8")
+    file.chmod(0o444)
+
+
+def answer_download(module: Path, checksum: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = json.dumps({"Dir": str(module), "Sum": checksum})
+    monkeypatch.setattr("tools.cluster.build.gvisor.commands.run", lambda *_argv, **_options: answer)
+
+
+def test_the_shim_of_gvisor_starts_without_the_capability_for_oom_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_module(tmp_path / "module", OOM_SCORES)
+    answer_download(tmp_path / "module", gvisor.CHECKSUM, monkeypatch)
+    gvisor.copy_source(tmp_path / "copy", tmp_path, {})
+    changed = (tmp_path / "copy" / gvisor.OOM_SCORE_FILE).read_text(encoding="utf-8")
+    assert changed == OOM_SCORES.replace("= -999", "= 0")
+    assert (tmp_path / "module" / gvisor.OOM_SCORE_FILE).read_text(encoding="utf-8") == OOM_SCORES
+
+
+@pytest.mark.parametrize(
+    ("source", "checksum"),
+    [(OOM_SCORES.replace("-999", "-998"), gvisor.CHECKSUM), (OOM_SCORES, "h1:other")],
+    ids=["another score", "another checksum"],
+)
+def test_another_source_of_gvisor_is_refused(
+    source: str, checksum: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_module(tmp_path / "module", source)
+    answer_download(tmp_path / "module", checksum, monkeypatch)
+    with pytest.raises(ClusterError, match="gvisor"):
+        gvisor.copy_source(tmp_path / "copy", tmp_path, {})
+
+
+def test_gvisor_is_named_by_its_version_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [gvisor.folder_name()]
+    for constant, value in (("VERSION", "v0.0.0-other"), ("CHECKSUM", "h1:other"), ("FLAGS", ())):
+        monkeypatch.setattr(gvisor, constant, value)
+        names.append(gvisor.folder_name())
+    assert len(set(names)) == len(names)

@@ -8,6 +8,7 @@ import base64
 import ipaddress
 import json
 import stat
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,11 @@ from cryptography import x509
 
 from tools.cluster.build.objects import Manifest, served_without_webhook
 from tools.cluster.components.certificates import Authority, write_private
-from tools.cluster.components.configuration import cni_network, corefile, kubelet
+from tools.cluster.components.configuration import cni_network, corefile, kubelet, write_configuration
 from tools.cluster.components.credentials import kubeconfig, server_names
 from tools.cluster.failures import CannotRun
 from tools.cluster.host import cgroups, mounts, network
-from tools.cluster.layout import Layout
+from tools.cluster.layout import RUNTIME_HANDLER, Layout
 
 
 def test_the_certificate_of_the_api_server_has_every_name_and_address() -> None:
@@ -63,6 +64,25 @@ def test_the_kubelet_uses_folders_and_cgroups_of_its_instance() -> None:
     assert "/run/namzu-cluster/2/" in written
     assert "/namzu-cluster-2" in written
     assert "/var/lib/kubelet" not in written
+
+
+def test_containerd_has_the_runtime_of_gvisor_beside_runc(tmp_path: Path) -> None:
+    class Here(Layout):
+        @property
+        def state(self) -> Path:
+            return tmp_path
+
+    for folder in ("configuration", "containerd"):
+        (tmp_path / folder).mkdir()
+    write_configuration(Here(2))
+    written = tomllib.loads((tmp_path / "configuration" / "containerd.toml").read_text(encoding="utf-8"))
+    containerd = written["plugins"]["io.containerd.grpc.v1.cri"]["containerd"]
+    assert set(containerd["runtimes"]) == {"runc", RUNTIME_HANDLER}
+    assert containerd["default_runtime_name"] == "runc"
+    options = containerd["runtimes"][RUNTIME_HANDLER]["options"]
+    runsc = tomllib.loads(Path(options["ConfigPath"]).read_text(encoding="utf-8"))
+    assert runsc["binary_name"] == f"{tmp_path}/gvisor/runsc"
+    assert runsc["root"] == "/run/namzu-cluster/2/runsc", "down removes it"
 
 
 def test_service_addresses_are_routed_to_the_proxy_address_which_no_pod_gets() -> None:

@@ -28,9 +28,10 @@ class Sleepers:
 
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
-    def __call__(self, mark: str | None, *arguments: str) -> int:
+    def __call__(self, mark: str | None, *arguments: str, name: str = sys.executable) -> int:
         environment = {"PATH": os.environ["PATH"]} | ({} if mark is None else {MARK: mark})
-        sleeper = subprocess.Popen([*SLEEP, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
+        argv = [name, *SLEEP[1:], *arguments]
+        sleeper = subprocess.Popen(argv, executable=SLEEP[0], env=environment, stdout=subprocess.PIPE, text=True)
         self.started.append(sleeper)
         assert sleeper.stdout is not None
         sleeper.stdout.readline()
@@ -62,6 +63,15 @@ def test_a_marked_process_is_found_with_its_component_and_command_line(sleeper: 
 @pytest.mark.parametrize("mark", [None, "", "namzu-cluster-2/unit-test", "namzu-cluster-11/unit-test", "unit-test"])
 def test_other_processes_are_not_of_the_instance(mark: str | None, sleeper: Sleepers) -> None:
     assert processes.identify(LAYOUT, sleeper(mark, str(LAYOUT.state / "etcd"))) is None
+
+
+def test_a_sandbox_of_gvisor_is_found_by_the_folder_of_its_state(sleeper: Sleepers) -> None:
+    root = "--root=/run/namzu-cluster/1/runsc/k8s.io"
+    found = processes.identify(LAYOUT, sleeper(None, root, name="runsc-sandbox"))
+    assert found is not None
+    assert found.component == "containerd"
+    others = [sleeper(None, root), sleeper(None, root.replace("/1/", "/11/"), name="runsc-sandbox")]
+    assert [processes.identify(LAYOUT, pid) for pid in others] == [None, None]
 
 
 def test_an_ended_process_is_not_of_the_instance() -> None:

@@ -112,7 +112,7 @@ def test_every_need_of_a_component_is_a_step(
     layout.volumes.mkdir()
     monkeypatch.setattr("tools.cluster.build.packages.find", lambda program: f"/usr/bin/{program}")
     monkeypatch.setattr(startup, "administrator_api", lambda _path: None)
-    materials = Materials(programs, tmp_path, Objects((), (), ()))
+    materials = Materials(programs, tmp_path, tmp_path, Objects((), (), ()))
     steps = startup.steps(layout, materials, threading.Event())
     names = {step.name for step in steps}
     assert {component.name for component in components(layout, programs)} <= names
