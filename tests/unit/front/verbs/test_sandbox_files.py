@@ -180,7 +180,10 @@ def test_fifty_files_take_as_many_requests_as_one(
         ({"src": "/tmp", "dest": "x", "timeout": "0s"}, "invalid-input"),
     ],
 )
-def test_what_cannot_be_done_fails_with_a_reason(task: Task, options: dict[str, t.Any], reason: str) -> None:
+def test_what_cannot_be_done_fails_with_a_reason(
+    task: Task, agent: RunningAgent, options: dict[str, t.Any], reason: str
+) -> None:
+    (agent.workspace / "something").touch()
     result = task(**options)
     assert (result["failed"], result["changed"], result["reason"]) == (True, False, reason)
     assert result["msg"].endswith(".")
