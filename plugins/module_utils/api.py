@@ -21,6 +21,7 @@ from .guest.execution.stream import CommandFailedError, Execution
 
 if t.TYPE_CHECKING:
     from .facade.asynchronous import AsyncProcess, AsyncSandbox, AsyncSandboxFiles
+    from .facade.boundary import verify
 
 __all__ = [
     "AsyncProcess",
@@ -32,6 +33,7 @@ __all__ = [
     "Sandbox",
     "SandboxError",
     "SandboxFiles",
+    "verify",
 ]
 
 
@@ -41,4 +43,9 @@ def __getattr__(name: str) -> t.Any:
         from .facade import asynchronous
 
         return getattr(asynchronous, name)
+    if name == "verify":
+        # The boundary library takes longer to import than an acquire needs.
+        from .facade.boundary import verify
+
+        return verify
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -94,6 +94,16 @@ def test_a_signal_ends_run_and_releases_the_sandbox(cli: Cli, engine: Way, numbe
     assert engine.names() == before
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_acquire_releases_what_exists_by_then(cli: Cli, engine: Way, number: int) -> None:
+    before = engine.names()
+    with cli.started("run", "--image", IMAGE, "--", "sleep", "600") as process:
+        until(lambda: engine.names() != before)
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == 128 + number
+    assert engine.names() == before
+
+
 def test_a_killed_run_leaves_a_sandbox_that_expires(cli: Cli, engine: Way) -> None:
     before = engine.names()
     with cli.started("run", "--image", IMAGE, "--ttl", "10s", "--", "sh", "-c", "echo up; exec sleep 600") as process:
@@ -180,6 +190,30 @@ def test_doctor_reports_each_step_and_the_next_one(cli: Cli, engine: Way) -> Non
     assert "Look at the image's name" in shown
     assert "failed (" in cli("doctor", "--docker-host", "unix:///nonexistent.sock", status=1)
     assert engine.names() == before
+
+
+POLICY = """
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: closed, namespace: default}
+spec: {podSelector: {}, policyTypes: [Ingress, Egress]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: guarded, namespace: default}
+spec: {containers: [{name: main, image: none}]}
+"""
+
+
+def test_verify_judges_manifests_and_refuses_the_container_backend(cli: Cli, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "objects.yml").write_text(POLICY)
+    closed = ("verify", "--pod", "guarded", "--egress", "no_network", "--manifests", tmp_path / "objects.yml")
+    assert "guarded: holds" in cli(*closed)
+    assert json.loads(cli(*closed, "-o", "json"))["holds"] is True
+    (tmp_path / "objects.yml").write_text(POLICY.replace("[Ingress, Egress]", "[Ingress]"))
+    assert "guarded: does not hold" in cli(*closed, status=1)
+    assert "exactly one" in cli("verify", status=1)
+    assert "container" in cli("verify", "--pod", "guarded", status=1)
 
 
 #: A client of the official library: the calls of its argument, one result a line.

@@ -13,6 +13,7 @@ import typing as t
 import typer
 
 from ..api import Execution, Sandbox
+from ..api import verify as verify_boundary
 from ..deadline import Deadline
 from ..errors import MissingDependencyError
 from ..guest.sessions.console import check_terminal, run_on_console
@@ -326,6 +327,34 @@ def doctor(
         rows = [check.row() for check in checks]
         show(rows, {"check": "CHECK", "result": "RESULT", "detail": "DETAIL", "next_step": "NEXT STEP"}, output)
         sys.exit(1 if any(check.error is not None for check in checks) else 0)
+
+
+@app.command()
+@with_access
+def verify(
+    access: Access,
+    name: t.Annotated[str | None, typer.Argument(help="Name of a sandbox.", show_default=False)] = None,
+    pool: Pool = None,
+    template: Template = None,
+    pod: t.Annotated[str | None, typer.Option(help="Pod.", show_default=False)] = None,
+    selector: t.Annotated[
+        str | None, typer.Option("--selector", "-l", help="Label selector of pods.", show_default=False)
+    ] = None,
+    manifests: t.Annotated[
+        list[str] | None, typer.Option(help="File or folder of objects, instead of a cluster.", show_default=False)
+    ] = None,
+    egress: Egress = None,
+    output: Form = Output.text,
+) -> None:
+    """Verify what pods reach and who reaches them; nothing is changed. Status 1 when a boundary does not hold."""
+    with failures(output=output):
+        pods = {"name": name, "pool": pool, "template": template, "pod": pod, "label_selector": selector}
+        found = verify_boundary(**_given(**pods, manifests=manifests, egress=egress), **access)
+        if output is Output.json:
+            print_json(found)
+        else:
+            sys.stdout.write(f"{found['text']}\n")
+        sys.exit(0 if found["holds"] else 1)
 
 
 @app.command("mcp")

@@ -7,13 +7,16 @@ from __future__ import annotations
 import typing as t
 
 from ..front.options.backend import CONTAINER
-from ..front.options.specs import ACCESS, BACKEND, SANDBOX, Spec
+from ..front.options.specs import ACCESS, BACKEND, BOUNDARY_CHECK, SANDBOX, Spec
 
 #: How long a sandbox outlives a program that was killed; a running program renews the lease twice in it.
 DEFAULT_TTL = "5m"
 
 #: Options of module ``sandbox`` that have another name or an argument of their own here.
 _RENAMED = {"warm_pool": "pool", "count": "acquire_many"}
+
+#: Options of module ``boundary_check`` that name pods.
+_SUBJECTS = ("name", "warm_pool", "template", "pod", "labels", "label_selector")
 
 Options = dict[str, t.Any]
 
@@ -47,6 +50,18 @@ def access_options(**options: t.Any) -> Options:
         TypeError: there is no such option.
     """
     return _complete({**ACCESS, **BACKEND, "agent": {}}, options)
+
+
+def boundary_options(*, pool: str | None = None, **options: t.Any) -> Options:
+    """The options of module ``boundary_check``; a boundary that does not hold is no failure.
+
+    Raises:
+        TypeError: there is no such option, or not exactly one option names the pods.
+    """
+    completed = _complete({**BOUNDARY_CHECK, **BACKEND}, {**options, "warm_pool": pool, "fail": False})
+    if sum(completed[subject] is not None for subject in _SUBJECTS) != 1:
+        raise TypeError("exactly one of name, pool, template, pod, labels and label_selector is needed")
+    return completed
 
 
 def _complete(spec: Spec, given: t.Mapping[str, t.Any]) -> Options:
