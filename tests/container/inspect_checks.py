@@ -14,7 +14,7 @@ import typing as t
 
 import pytest
 from inspect_ai.util._sandbox.registry import registry_find_sandboxenv
-from inspect_ai.util._sandbox.self_check import *  # noqa: F403
+from inspect_ai.util._sandbox.self_check import *  # noqa: F403  # pylint: disable=wildcard-import,unused-wildcard-import
 
 pytestmark = pytest.mark.anyio
 
