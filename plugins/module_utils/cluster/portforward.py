@@ -38,7 +38,7 @@ _IDLE_SECONDS = 2 * 86400.0
 
 #: What an error text may name that is nobody's business: a pod's uid is its bind token.
 _IDS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}")
-_SAID = 600
+_ERROR_TEXT_CHARACTERS = 600
 
 Result = t.TypeVar("Result")
 
@@ -55,7 +55,7 @@ class PodSocket(socket.socket):
     @property
     def said(self) -> str:
         """The same in words, without ids; nothing while it is open, or when nothing was said."""
-        return clean_text(_IDS.sub("...", clean_text(b"".join(self.errors))), _SAID)
+        return clean_text(_IDS.sub("...", clean_text(b"".join(self.errors))), _ERROR_TEXT_CHARACTERS)
 
 
 def open_port(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> PodSocket:
@@ -71,11 +71,11 @@ def open_port(client: Client, pod: ObjectRef, port: int, deadline: Deadline) -> 
         MissingDependencyError: websocket-client is not installed here.
     """
     remote = _dial(client, pod, port, deadline)
-    near, theirs = socket.socketpair()
-    ours = PodSocket(fileno=near.detach())
+    caller_end, relay_end = socket.socketpair()
+    ours = PodSocket(fileno=caller_end.detach())
     # Shared without the socket itself, which closes when it is forgotten.
     ours.errors = errors = list[bytes]()
-    threading.Thread(target=_carry, args=(remote, theirs, errors), name="namzu-port-forward", daemon=True).start()
+    threading.Thread(target=_carry, args=(remote, relay_end, errors), name="namzu-port-forward", daemon=True).start()
     return ours
 
 
@@ -175,21 +175,21 @@ def _refused(pod: ObjectRef, status: int) -> Exception:
     return ApiUnreachableError(request, object=str(pod))
 
 
-def _carry(remote: t.Any, theirs: socket.socket, errors: list[bytes]) -> None:
+def _carry(remote: t.Any, relay_end: socket.socket, errors: list[bytes]) -> None:
     """Carry bytes both ways until either side ends, then close both."""
     wire = remote.sock  # the library forgets it when the other side closes
     if isinstance(wire, ssl.SSLSocket):
         remote.sock = _SharedTls(wire)
-    outward = threading.Thread(target=_to_them, args=(remote, wire, theirs), name="namzu-port-forward", daemon=True)
+    outward = threading.Thread(target=_to_them, args=(remote, wire, relay_end), name="namzu-port-forward", daemon=True)
     outward.start()
     try:
-        _to_us(remote, theirs, errors)
+        _to_us(remote, relay_end, errors)
     finally:
         # Not the WebSocket's own close, which waits for the other side's answer.
-        for end in (theirs, wire):
+        for end in (relay_end, wire):
             _shut(end)
         outward.join()
-        theirs.close()
+        relay_end.close()
         wire.close()
 
 
@@ -237,7 +237,7 @@ class _SharedTls:
                 raise TimeoutError
 
 
-def _to_us(remote: t.Any, theirs: socket.socket, errors: list[bytes]) -> None:
+def _to_us(remote: t.Any, relay_end: socket.socket, errors: list[bytes]) -> None:
     import websocket
 
     introduced: set[int] = set()
@@ -249,20 +249,20 @@ def _to_us(remote: t.Any, theirs: socket.socket, errors: list[bytes]) -> None:
             if channel not in introduced:
                 introduced.add(channel)  # the first message of a channel repeats the port
             elif channel == _DATA:
-                theirs.sendall(content)
+                relay_end.sendall(content)
             elif content:
                 errors.append(content)
                 return
 
 
-def _to_them(remote: t.Any, wire: socket.socket, theirs: socket.socket) -> None:
+def _to_them(remote: t.Any, wire: socket.socket, relay_end: socket.socket) -> None:
     import websocket
 
     with contextlib.suppress(websocket.WebSocketException, OSError):
-        while content := theirs.recv(_CHUNK):
+        while content := relay_end.recv(_CHUNK):
             remote.send_binary(bytes([_DATA]) + content)
         # We say no more, which this wire cannot tell the pod; what the pod says still comes until we have closed.
-        _wait_until_closed(theirs)
+        _wait_until_closed(relay_end)
     # End the receiving, which waits for the pod.
     _shut(wire)
 

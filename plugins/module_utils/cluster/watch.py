@@ -13,8 +13,8 @@ from .reads import read
 from .resources import Body, ObjectRef
 from .retry import wait_or_raise
 
-#: Seconds before the deadline in which no read is begun any more: that it was not answered would say nothing.
-LAST_MOMENT = 0.1
+#: Seconds before the deadline in which no read begins: a read that times out so soon proves nothing.
+LAST_READ_MARGIN_SECONDS = 0.1
 
 
 def follow(client: Client, ref: ObjectRef, deadline: Deadline, known: Body | None = None) -> t.Iterator[Body]:
@@ -61,7 +61,7 @@ def _may_go_on(deadline: Deadline, failure: SandboxError | None, backoff: Backof
         backoff.attempts += 1
     else:
         wait_or_raise(deadline, failure, backoff)
-    if deadline.remaining() > LAST_MOMENT:
+    if deadline.remaining() > LAST_READ_MARGIN_SECONDS:
         return True
     if failure is not None:
         raise failure

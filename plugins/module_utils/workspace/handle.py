@@ -18,7 +18,7 @@ from ..guest.execution.stream import Execution
 from ..guest.quiescence import FlushReport, QuiesceReport
 from ..lifecycle.lease.keeper import Keeper
 from ..lifecycle.lease.registry import Entry
-from ..lifecycle.observed.agent_address import FIRST_SHARE
+from ..lifecycle.observed.agent_address import FIRST_PROBE_FRACTION
 from .delete import DeleteRequest, delete_workspace
 from .errors import WorkspaceGuestGoneError, WorkspaceReplacedError
 from .fencing import SUSPENDED, Fence, mode_of
@@ -161,7 +161,9 @@ class Workspace:
 
     def _reach(self, deadline: Deadline) -> None:
         """Find out, in a share of the time, whether the guest is where it was; where no pod is, none may refuse."""
-        limit = Deadline(deadline.remaining() * FIRST_SHARE, deadline.clock, cancellation=deadline.cancellation)
+        limit = Deadline(
+            deadline.remaining() * FIRST_PROBE_FRACTION, deadline.clock, cancellation=deadline.cancellation
+        )
         try:
             self.agent.healthz(limit)
         except GuestError:

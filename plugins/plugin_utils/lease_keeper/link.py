@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Between ansible-playbook, its workers, and the keeper process.
 
-Ansible forks a worker for each task out of the process in which callbacks live, so a worker inherits the door of the
-keeper, and its task can hand over what it acquired, credentials included, without a word in arguments, environment or
-results. The lifeline is closed in workers: they may outlive an ansible-playbook that was killed, and must not keep the
-keeper from seeing that. Measured on ansible-core 2.19 and 2.21.
+Ansible forks a worker for each task out of the process in which callbacks live, so a worker inherits the control
+socket of the keeper. The task of a worker sends leases and credentials over that socket; neither appears in arguments,
+environment or results. The parent-death socket is closed in workers: a worker may outlive an ansible-playbook that was
+killed, and must not hide its end from the keeper. Measured on ansible-core 2.19 and 2.21.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import threading
 import typing as t
 
 from ...module_utils.errors import SandboxError
-from ...module_utils.lifecycle.lease.protocol import Message, knock, receive, send
+from ...module_utils.lifecycle.lease.protocol import Message, connect, receive, send
 
 #: The folder that holds the core as the package ``module_utils``. By that name it is found without the loader of
 #: collections, and without the other places in which a package ``ansible_collections`` may stand.
@@ -29,20 +29,20 @@ _CORE = pathlib.Path(__file__).resolve().parents[2]
 #: Nothing of the core is loaded before the first sandbox: a play without any costs an idle interpreter.
 _PROGRAM = """
 import select, socket, sys
-line, door = int(sys.argv[2]), int(sys.argv[3])
-select.select([line, door], [], [])
-waits = socket.socket(fileno=door)
+parent, control_socket = int(sys.argv[2]), int(sys.argv[3])
+select.select([parent, control_socket], [], [])
+waits = socket.socket(fileno=control_socket)
 waits.setblocking(False)
 try:
-    somebody = waits.recv(1, socket.MSG_PEEK)
+    client = waits.recv(1, socket.MSG_PEEK)
 except BlockingIOError:
-    somebody = b""
+    client = b""
 waits.setblocking(True)
 waits.detach()
-if somebody:
+if client:
     sys.path.insert(0, sys.argv[1])
     from module_utils.front.leases.keeper_process import main
-    main(line, door)
+    main(parent, control_socket)
 """
 
 #: Seconds for an answer of the keeper: it loads its libraries, and may run the exec plugin of a kubeconfig.
@@ -59,19 +59,19 @@ class KeeperLink:
     """The keeper process, as the process that started it and its forks see it.
 
     Args:
-        told: is given every event, in a thread of its own; None when the keeper has ended.
+        on_event: called with every event, in a separate thread; None when the keeper has ended.
 
     Attributes:
         renew: whether what tasks acquire from now on is renewed.
     """
 
-    def __init__(self, told: t.Callable[[Message | None], None]) -> None:
+    def __init__(self, on_event: t.Callable[[Message | None], None]) -> None:
         self.renew = True
-        self._told = told
-        self._lifeline, line = socket.socketpair()
-        self._door, door = socket.socketpair()
-        with line, door:
-            numbers = [line.fileno(), door.fileno()]
+        self._on_event = on_event
+        self._parent_death_socket, parent = socket.socketpair()
+        self._control_socket, control_socket = socket.socketpair()
+        with parent, control_socket:
+            numbers = [parent.fileno(), control_socket.fileno()]
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _PROGRAM, str(_CORE), *map(str, numbers)],
                 stdin=subprocess.DEVNULL,
@@ -83,7 +83,7 @@ class KeeperLink:
             )
         self._reader = threading.Thread(target=self._read, name="namzu-keeper-events", daemon=True)
         self._reader.start()
-        os.register_at_fork(after_in_child=self._lifeline.close)
+        os.register_at_fork(after_in_child=self._parent_death_socket.close)
 
     @property
     def pid(self) -> int:
@@ -101,7 +101,7 @@ class KeeperLink:
             KeeperError: the keeper has ended.
         """
         try:
-            wire = knock(self._door)
+            wire = connect(self._control_socket)
         except OSError:
             raise _gone() from None
         return KeeperConnection(wire, options, environ, renew=self.renew)
@@ -110,26 +110,26 @@ class KeeperLink:
         """Let the keeper release what is marked, and wait for that.
 
         Args:
-            seconds: the most to wait; the keeper goes on without us.
+            seconds: the most to wait; the keeper continues after that.
         """
         with contextlib.suppress(OSError):
-            self._lifeline.shutdown(socket.SHUT_WR)
-        self._door.close()
+            self._parent_death_socket.shutdown(socket.SHUT_WR)
+        self._control_socket.close()
         self._reader.join(seconds)
         if not self._reader.is_alive():
-            self._lifeline.close()
+            self._parent_death_socket.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(1.0)
 
     def _read(self) -> None:
         with contextlib.suppress(OSError):
-            while (message := receive(self._lifeline)) is not None:
-                self._told(message)
-        self._told(None)
+            while (message := receive(self._parent_death_socket)) is not None:
+                self._on_event(message)
+        self._on_event(None)
 
 
 class KeeperConnection:
-    """What one task has to say to the keeper. Use it as a context manager."""
+    """The connection of one task to the keeper. Use it as a context manager."""
 
     def __init__(
         self,

@@ -26,18 +26,18 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.leas
 from ansible_collections.namzu.sandbox.plugins.plugin_utils.lease_keeper.link import KeeperError, KeeperLink
 from ansible_collections.namzu.sandbox.tests.faults.fake.engine import FAULTS, FakeEngine, Fault
 
-from ..lease.test_link import SOON, Message, Told
+from ..lease.test_link import SOON, EventRecorder, Message
 from .test_refusals import request
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def recorder() -> EventRecorder:
+    return EventRecorder()
 
 
 @pytest.fixture
-def link(told: Told) -> t.Iterator[KeeperLink]:
-    made = KeeperLink(told)
+def link(recorder: EventRecorder) -> t.Iterator[KeeperLink]:
+    made = KeeperLink(recorder)
     yield made
     made.end(SOON)
 
@@ -67,27 +67,29 @@ def test_lease_is_the_same_after_it_was_sent(engine: FakeEngine, client: EngineC
 
 
 def test_what_is_marked_is_released_at_the_end(
-    engine: FakeEngine, client: EngineClient, link: KeeperLink, told: Told
+    engine: FakeEngine, client: EngineClient, link: KeeperLink, recorder: EventRecorder
 ) -> None:
     marked, unmarked = (lease_of(acquire_container(client, request(name=name))) for name in ("one", "two"))
     with link.open(options(engine), {}) as connection:
         assert connection.hold([part(marked, marked=True), part(unmarked, marked=False)]) == {marked.uid}
     link.end(SOON)
     assert list(engine.containers) == [unmarked.uid]
-    assert told.events() == ["held", "held", "ending", "released"]
+    assert recorder.events() == ["held", "held", "ending", "released"]
 
 
-def test_lease_is_renewed_by_the_keeper(engine: FakeEngine, client: EngineClient, link: KeeperLink, told: Told) -> None:
+def test_lease_is_renewed_by_the_keeper(
+    engine: FakeEngine, client: EngineClient, link: KeeperLink, recorder: EventRecorder
+) -> None:
     sandbox = acquire_container(client, request(ttl=10.0))
     first = engine.leases[sandbox.uid]
     with link.open(options(engine), {}) as connection:
         connection.hold([part(lease_of(sandbox, 10.0), marked=False)])
         limit = Deadline(SOON)
         while engine.leases[sandbox.uid] == first:
-            assert not limit.expired, told.said
+            assert not limit.expired, recorder.messages
             limit.sleep(0.1)
     link.end(SOON)
-    ending = told.wait_for("ending")
+    ending = recorder.wait_for("ending")
     assert ending is not None
     assert ending["renewals"] >= 1
 
@@ -129,12 +131,12 @@ def test_engine_that_cannot_be_named_is_reported_to_the_task(engine: FakeEngine,
 
 
 def test_engine_that_hangs_does_not_hold_up_the_end(
-    engine: FakeEngine, client: EngineClient, link: KeeperLink, told: Told
+    engine: FakeEngine, client: EngineClient, link: KeeperLink, recorder: EventRecorder
 ) -> None:
     lease = lease_of(acquire_container(client, request()))
     with link.open(options(engine), {}) as connection:
         connection.hold([part(lease, marked=True)])
     engine.faults.update(dict.fromkeys(range(len(engine.requests), len(engine.requests) + 99), "hang"))
     link.end(0.3)
-    assert "released" not in told.events()
+    assert "released" not in recorder.events()
     os.kill(link.pid, signal.SIGKILL)

@@ -22,8 +22,8 @@ from ansible_collections.namzu.sandbox.plugins.module_utils.front.leases.keeper_
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.lease import Lease
 from ansible_collections.namzu.sandbox.plugins.module_utils.lifecycle.lease.protocol import (
     MAXIMUM_MESSAGE,
-    answer,
-    knock,
+    accept,
+    connect,
     receive,
     send,
 )
@@ -41,38 +41,38 @@ Message = dict[str, t.Any]
 SOON = 30.0
 
 
-class Told:
-    """Hears what the keeper says."""
+class EventRecorder:
+    """Records the events of the keeper."""
 
     def __init__(self) -> None:
-        self.said: list[Message | None] = []
+        self.messages: list[Message | None] = []
         self._changed = threading.Condition()
 
     def __call__(self, message: Message | None) -> None:
         with self._changed:
-            self.said.append(message)
+            self.messages.append(message)
             self._changed.notify_all()
 
     def wait_for(self, event: str | None) -> Message | None:
         def found() -> list[Message | None]:
-            return [message for message in self.said if (message["event"] if message else None) == event]
+            return [message for message in self.messages if (message["event"] if message else None) == event]
 
         with self._changed:
-            assert self._changed.wait_for(found, SOON), f"nobody said {event}: {self.said}"
+            assert self._changed.wait_for(found, SOON), f"the keeper did not send {event}: {self.messages}"
             return found()[0]
 
     def events(self) -> list[str]:
-        return [message["event"] for message in self.said if message is not None]
+        return [message["event"] for message in self.messages if message is not None]
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def recorder() -> EventRecorder:
+    return EventRecorder()
 
 
 @pytest.fixture
-def link(told: Told) -> t.Iterator[KeeperLink]:
-    made = KeeperLink(told)
+def link(recorder: EventRecorder) -> t.Iterator[KeeperLink]:
+    made = KeeperLink(recorder)
     yield made
     made.end(SOON)
 
@@ -89,13 +89,13 @@ def options(cluster: FakeCluster) -> Message:
 
 
 def test_what_is_marked_is_released_at_the_end_and_the_keeper_ends(
-    cluster: FakeCluster, link: KeeperLink, told: Told
+    cluster: FakeCluster, link: KeeperLink, recorder: EventRecorder
 ) -> None:
     with link.open(options(cluster), {}) as connection:
         connection.hold([part(cluster, "a", marked=True), part(cluster, "b", marked=False)])
     link.end(SOON)
     assert cluster.claims() == ["b"]
-    assert told.events() == ["held", "held", "ending", "released"]
+    assert recorder.events() == ["held", "held", "ending", "released"]
     assert link._process.wait(SOON) == 0
     with pytest.raises(ProcessLookupError):
         os.kill(link.pid, 0)
@@ -110,34 +110,36 @@ def test_operation_that_the_keeper_does_not_have_is_an_error(cluster: FakeCluste
         connection.leave(NAMESPACE, ["a"])
 
 
-def test_release_that_hangs_does_not_hold_up_the_end(cluster: FakeCluster, link: KeeperLink, told: Told) -> None:
+def test_release_that_hangs_does_not_hold_up_the_end(
+    cluster: FakeCluster, link: KeeperLink, recorder: EventRecorder
+) -> None:
     with link.open(options(cluster), {}) as connection:
         connection.hold([part(cluster, "a", marked=True)])
     cluster.plan.add(Fault(How.HANG), DELETE, times=math.inf)
     began = time.monotonic()
     link.end(0.3)
     assert time.monotonic() - began < 1.3
-    assert "released" not in told.events()
+    assert "released" not in recorder.events()
     os.kill(link.pid, signal.SIGKILL)
 
 
-def test_keeper_that_holds_nothing_ends_without_a_word(link: KeeperLink, told: Told) -> None:
+def test_keeper_that_holds_nothing_ends_without_a_word(link: KeeperLink, recorder: EventRecorder) -> None:
     began = time.monotonic()
     link.end(SOON)
-    assert told.said == [None]
+    assert recorder.messages == [None]
     assert time.monotonic() - began < SOON
 
 
-def test_released_by_the_play_is_forgotten(cluster: FakeCluster, link: KeeperLink, told: Told) -> None:
+def test_released_by_the_play_is_forgotten(cluster: FakeCluster, link: KeeperLink, recorder: EventRecorder) -> None:
     with link.open(options(cluster), {}) as connection:
         connection.hold([part(cluster, "a", marked=True), part(cluster, "b", marked=True)])
         connection.leave(NAMESPACE, ["a", "b"])
         connection.forget(NAMESPACE, ["a"])
         connection.stay(NAMESPACE, ["b"])
     link.end(SOON)
-    # Nobody has deleted it in truth: the keeper believed what it was told.
+    # Nobody has deleted it in truth: the keeper believed what it was recorder.
     assert cluster.claims() == ["a"]
-    assert told.events() == ["held", "held", "forgotten", "ending", "released"]
+    assert recorder.events() == ["held", "held", "forgotten", "ending", "released"]
 
 
 def test_name_on_another_server_is_not_forgotten(cluster: FakeCluster, link: KeeperLink) -> None:
@@ -166,27 +168,29 @@ def test_credentials_that_cannot_be_used_are_refused_in_words_without_them(
     assert "hush" not in str(caught.value)
 
 
-def test_keeper_that_has_ended_is_an_error_that_says_so(cluster: FakeCluster, link: KeeperLink, told: Told) -> None:
+def test_keeper_that_has_ended_is_an_error_that_says_so(
+    cluster: FakeCluster, link: KeeperLink, recorder: EventRecorder
+) -> None:
     os.kill(link.pid, signal.SIGKILL)
-    told.wait_for(None)
+    recorder.wait_for(None)
     with pytest.raises(KeeperError) as caught, link.open(options(cluster), {}) as connection:
         connection.hold([part(cluster, "a", marked=True)])
     assert (caught.value.reason, caught.value.retryable) == ("keeper", False)
 
 
 def test_keeper_that_is_told_to_end_gives_back_what_is_marked(
-    cluster: FakeCluster, link: KeeperLink, told: Told
+    cluster: FakeCluster, link: KeeperLink, recorder: EventRecorder
 ) -> None:
     with link.open(options(cluster), {}) as connection:
         connection.hold([part(cluster, "a", marked=True)])
     os.kill(link.pid, signal.SIGTERM)
-    told.wait_for("released")
+    recorder.wait_for("released")
     assert cluster.claims() == []
 
 
 def test_caller_that_talks_nonsense_ends_alone(cluster: FakeCluster, link: KeeperLink) -> None:
     for nonsense in (b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{]", b"\x00\x00\x00\x10cut", b""):
-        with knock(link._door) as wire:
+        with connect(link._control_socket) as wire:
             wire.settimeout(SOON)
             wire.sendall(nonsense)
             wire.shutdown(socket.SHUT_WR)
@@ -218,18 +222,18 @@ def test_message_that_is_too_large_is_not_read() -> None:
 
 
 def test_door_gives_everybody_a_connection_of_their_own() -> None:
-    door, inside = socket.socketpair()
+    control_socket, inside = socket.socketpair()
     with inside:
-        callers = [knock(door) for _caller in range(20)]
-        door.close()
+        callers = [connect(control_socket) for _caller in range(20)]
+        control_socket.close()
         for number, caller in enumerate(callers):
             send(caller, {"number": number})
         for number in range(20):
-            wire = answer(inside)
+            wire = accept(inside)
             assert wire is not None
             with wire:
                 assert receive(wire) == {"number": number}
-        assert answer(inside) is None
+        assert accept(inside) is None
         for caller in callers:
             caller.close()
 

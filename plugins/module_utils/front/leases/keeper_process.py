@@ -15,13 +15,13 @@ from ..options.backend import CONTAINER
 ENGINE_SECONDS = 30.0
 
 
-def main(lifeline: int, door: int) -> None:
-    """Keep leases until the other end of the lifeline is closed.
+def main(parent_death_socket: int, control_socket: int) -> None:
+    """Keep leases until the other end of the parent-death socket is closed.
 
     Args:
-        lifeline, door: descriptors of inherited sockets.
+        parent_death_socket, control_socket: descriptors of inherited sockets.
     """
-    keeper_process.main(lifeline, door, read_lease, open_client)
+    keeper_process.main(parent_death_socket, control_socket, read_lease, open_client)
 
 
 # Each loads what the other does not need: most plays hold sandboxes of one backend, and no workspace.

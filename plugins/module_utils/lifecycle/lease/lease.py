@@ -34,9 +34,9 @@ from ..acquire.request import Acquired
 from ..observed.status import EXPIRED_REASONS, named_sandbox
 from ..timestamps import timestamp
 
-#: Seconds before the end in which a renewal is a close call, as clocks may differ by so much; and seconds after the end
+#: Seconds before the end in which a renewal is uncertain, as clocks may differ by this much; and seconds after the end
 #: until the controller has done what it would have done.
-CLOSE_CALL = 2.0
+CLOCK_SKEW_GUARD_SECONDS = 2.0
 AFTERWARDS = 1.0
 
 #: A renewal that others keep getting in the way of; the controller's own writes are few.
@@ -343,6 +343,6 @@ def _raise_if_ended(lease: Lease, end: datetime.datetime | None, latest: datetim
 
 
 def _look_again(end: datetime.datetime, now: Span) -> float | None:
-    if (end - now.latest).total_seconds() >= CLOSE_CALL:
+    if (end - now.latest).total_seconds() >= CLOCK_SKEW_GUARD_SECONDS:
         return None
     return (end - now.earliest).total_seconds() + AFTERWARDS

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The namzu.sandbox authors
 # SPDX-License-Identifier: Apache-2.0
-"""How a keeper process is spoken to: over socket pairs that it inherits, in messages of JSON.
+"""The protocol of the keeper process: JSON messages over socket pairs that the process inherits.
 
-A client asks for a connection of its own by sending one end of a new socket pair over the *door*, a socket that all
-clients share; so nothing is named in a file system or seen by others. On the connection every message is answered.
+A client connects by sending one end of a new socket pair over the control socket, which all clients share. No socket
+has a name in a file system, so other processes cannot connect. The keeper replies to every message on a connection.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _LENGTH = struct.Struct("!I")
 
 
 class KeeperGone(OSError):
-    """The other side has closed the connection, or says what is no message."""
+    """The other side has closed the connection, or has sent something that is not a message."""
 
 
 def send(wire: socket.socket, message: Message) -> None:
     """Send one message.
 
     Raises:
-        OSError: nobody reads any more, or the socket's timeout has passed.
+        OSError: the other side has closed the connection, or the socket's timeout has passed.
     """
     content = json.dumps(message, separators=(",", ":")).encode()
     wire.sendall(_LENGTH.pack(len(content)) + content)
@@ -42,7 +42,7 @@ def receive(wire: socket.socket) -> Message | None:
     """The next message, or None when the other side has closed the connection.
 
     Raises:
-        OSError: it was cut in the middle, is too large or no JSON object, or the socket's timeout has passed.
+        OSError: the message is cut, is too large or is not a JSON object, or the socket's timeout has passed.
     """
     head = _read(wire, _LENGTH.size)
     if not head:
@@ -71,32 +71,32 @@ def _read(wire: socket.socket, size: int) -> bytes:
     return content
 
 
-def knock(door: socket.socket) -> socket.socket:
-    """A connection of one's own.
+def connect(control_socket: socket.socket) -> socket.socket:
+    """Open a separate connection to the keeper.
 
     Raises:
-        OSError: nobody is behind the door any more.
+        OSError: the keeper has ended.
     """
-    ours, theirs = socket.socketpair()
+    client_end, keeper_end = socket.socketpair()
     try:
-        with theirs:
-            socket.send_fds(door, [b"k"], [theirs.fileno()])
+        with keeper_end:
+            socket.send_fds(control_socket, [b"k"], [keeper_end.fileno()])
     except OSError:
-        ours.close()
+        client_end.close()
         raise
-    return ours
+    return client_end
 
 
-def answer(door: socket.socket) -> socket.socket | None:
-    """The next connection that somebody asks for, or None when nobody can ask any more."""
-    data, descriptors, _flags, _address = socket.recv_fds(door, 1, 1)
+def accept(control_socket: socket.socket) -> socket.socket | None:
+    """The next connection, or None when all clients have closed the control socket."""
+    data, descriptors, _flags, _address = socket.recv_fds(control_socket, 1, 1)
     if not data:
         return None
     return socket.socket(fileno=descriptors[0])
 
 
 def event_message(event: Event) -> Message:
-    """An event for whoever shows it."""
+    """The message that reports an event to the parent."""
     return {
         "event": event.kind,
         "lease": event.lease.described(),

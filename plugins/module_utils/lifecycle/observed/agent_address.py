@@ -11,7 +11,7 @@ from ...cluster.client import Client
 from ...cluster.portforward import open_port
 from ...cluster.reads import read
 from ...cluster.resources import CLAIM, POD, SANDBOX, Body, ObjectRef, condition, status, workspace_id
-from ...cluster.watch import LAST_MOMENT
+from ...cluster.watch import LAST_READ_MARGIN_SECONDS
 from ...deadline import Backoff, Deadline
 from ...errors import GoneError
 from ...guest.agent import AgentAddress
@@ -24,9 +24,9 @@ from .status import SUSPENDED_REASON, bound_sandbox, named_sandbox, raise_if_dec
 AddressMode = t.Literal["service", "pod_ip", "port_forward"]
 DEFAULT_AGENT_PORT = 1024
 
-#: The share of the probe's clock after which a pod that has not answered yet is looked up anew: a packet to an address
+#: The fraction of the probe's time after which a pod that has not replied is looked up again: a packet to an address
 #: that has no pod any more may get no reply at all.
-FIRST_SHARE = 1 / 3
+FIRST_PROBE_FRACTION = 1 / 3
 
 #: Seconds for which a sandbox that has a pod may be not Ready, as when a readiness probe of it was late once.
 FLAP_SECONDS = 1.0
@@ -210,11 +210,11 @@ def reach(
     """
     backoff = Backoff()
     while True:
-        limit = clock if backoff.attempts else clock.child(clock.remaining() * FIRST_SHARE)
+        limit = clock if backoff.attempts else clock.child(clock.remaining() * FIRST_PROBE_FRACTION)
         try:
             return bound, probe(bound, limit)
         except (GuestUnreachableError, GuestTimeoutError, GuestUnauthorizedError) as error:
-            if backoff.seconds >= deadline.remaining() - LAST_MOMENT or not backoff.wait(clock):
+            if backoff.seconds >= deadline.remaining() - LAST_READ_MARGIN_SECONDS or not backoff.wait(clock):
                 raise
             latest = bind()
             if isinstance(error, GuestUnauthorizedError) and latest.pod.uid == bound.pod.uid:
