@@ -31,19 +31,17 @@ def from_page(play: Play, pool: Pool, tmp_path: pathlib.Path):
     return run
 
 
-def test_play_takes_a_sandbox_proves_it_runs_in_it_keeps_it_and_gives_it_back(
-    from_page, kube: Kube, pool: Pool
-) -> None:
+def test_play_acquires_verifies_uses_extends_and_releases_a_sandbox(from_page, kube: Kube, pool: Pool) -> None:
     ran = from_page("hour.yml")
     assert ran["Run a program in it"]["stdout"] == "42\n"
-    assert ran["Show what was proven"]["acquired.sandbox.verdict"]["egress"]["holds"]
-    assert ran["Make sure that a quarter of an hour is left for what comes next"]["changed"]
-    name = ran["Take a sandbox, and have its boundary proven"]["sandbox"]["name"]
-    assert ran["Show both"]["msg"] == f"The program said 42, and {name} stands."
-    assert ran["Give it back"]["released"] == [name]
+    assert ran["Show what was verified"]["acquired.sandbox.verdict"]["egress"]["holds"]
+    assert ran["Extend the lease to a quarter of an hour"]["changed"]
+    name = ran["Acquire a sandbox and verify its boundary"]["sandbox"]["name"]
+    assert ran["Show the output and the list"]["msg"] == f"The program printed 42 in {name}."
+    assert ran["Release the sandbox"]["released"] == [name]
 
 
-def test_tasks_run_inside_and_the_lease_keeper_gives_the_sandbox_back(from_page, kube: Kube, pool: Pool) -> None:
+def test_tasks_run_inside_and_the_lease_keeper_releases_the_sandbox(from_page, kube: Kube, pool: Pool) -> None:
     ran = from_page("inside.yml")
     acquired = ran["Acquire"]["sandbox"]
     assert ran["Show it"]["read.stdout_lines"] == [acquired["pod"], "Made by a play."]
@@ -51,7 +49,7 @@ def test_tasks_run_inside_and_the_lease_keeper_gives_the_sandbox_back(from_page,
     assert kube.get(path) is None
 
 
-def test_check_holds_until_somebody_opens_the_boundary_and_then_names_who_did(
+def test_check_holds_until_a_policy_opens_the_boundary_and_then_names_the_policy(
     from_page, kube: Kube, pool: Pool
 ) -> None:
     assert from_page("check.yml")["Check the pods that the pool will have"]["holds"]
