@@ -8,7 +8,7 @@ from . import api
 from .api import CommandFailedError, Execution, Process, Sandbox, SandboxError, SandboxFiles
 
 if t.TYPE_CHECKING:
-    from .api import AsyncProcess, AsyncSandbox, AsyncSandboxFiles
+    from .api import AsyncProcess, AsyncSandbox, AsyncSandboxFiles, verify
 
 __all__ = [
     "AsyncProcess",
@@ -20,6 +20,7 @@ __all__ = [
     "Sandbox",
     "SandboxError",
     "SandboxFiles",
+    "verify",
 ]
 
 

@@ -63,6 +63,11 @@ def test_importing_it_loads_no_large_library(python: pathlib.Path) -> None:
     assert not loaded & {"ansible", "ansible_collections", "asyncio", "kubernetes", "urllib3", "websocket", "yaml"}
 
 
+def test_every_name_that_it_exports_can_be_imported(python: pathlib.Path) -> None:
+    program = "import namzu_sandbox as n; print([getattr(n, one) for one in n.__all__] and n.__all__ == n.api.__all__)"
+    assert command(python, "-I", "-c", program) == "True\n"
+
+
 def test_it_is_typed_and_has_the_version_of_the_collection(python: pathlib.Path) -> None:
     program = "import importlib.resources as r; print(r.files('namzu_sandbox').joinpath('py.typed').is_file())"
     assert command(python, "-I", "-c", program) == "True\n"

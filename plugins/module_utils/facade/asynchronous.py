@@ -25,7 +25,8 @@ class AsyncSandbox:
     """A sandbox that this program holds or uses. Arguments and errors are those of ``Sandbox``.
 
     A cancelled task ends the program, copy or acquire that it waits for, and what an acquire created is released.
-    Any number of programs and copies run in one thread; acquires, releases and lists share 16 threads.
+    Any number of programs and copies run in one thread; acquires and lists share 16 threads, releases
+    and new connections 8 others.
 
     Attributes:
         name, uid: by which it is found, and told from another one of that name.
@@ -87,17 +88,17 @@ class AsyncSandbox:
 
     async def extend(self, remaining: float | str) -> None:
         """Renew the lease unless at least ``remaining`` are left; see ``Sandbox.extend``."""
-        await in_thread(functools.partial(self._sandbox.extend, remaining))
+        await in_thread(functools.partial(self._sandbox.extend, remaining), short=True)
 
     async def release(self) -> None:
         """Release the sandbox; see ``Sandbox.release``. A cancelled task waits for that."""
-        await in_thread(self._sandbox.release)
+        await in_thread(self._sandbox.release, short=True)
 
     async def __aenter__(self) -> t.Self:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        await in_thread(functools.partial(self._sandbox.__exit__, *exception))
+        await in_thread(functools.partial(self._sandbox.__exit__, *exception), short=True)
 
 
 class AsyncProcess:

@@ -32,8 +32,8 @@ def opened(params: t.Mapping[str, t.Any]) -> contextlib.AbstractContextManager[B
     return open_backend(dict(params), Context(check_mode=False, environ=os.environ))
 
 
-#: Renewals at the same time in one process; each is one short request or a few.
-THREADS = 8
+#: Renewals at the same time in one process; more only matters while the API server or the engine hangs.
+THREADS = 32
 
 
 class Holding:
@@ -102,7 +102,8 @@ class _Lease:
         try:
             # Opened again each time: a kubeconfig, a token or a certificate may have been replaced.
             with opened(self._params) as backend:
-                backend.renew(self._name, self._timing.ttl, uid=self._uid, dry_run=False)
+                ttl, within = self._timing.ttl, 2 * self._timing.bound
+                backend.renew(self._name, ttl, uid=self._uid, dry_run=False, within=within)
         except SandboxError as error:
             return self._failed(error)
         except Exception as error:  # noqa: BLE001 - a renewal that fails in any way is tried again
@@ -157,7 +158,11 @@ class Renewals:
         while (found := self._next()) is not None:
             # Another renewal that hangs must not delay this one, so each has its own thread.
             self._free.acquire()
-            threading.Thread(target=self._renew, args=found, name="namzu-lease", daemon=True).start()
+            try:
+                threading.Thread(target=self._renew, args=found, name="namzu-lease", daemon=True).start()
+            except RuntimeError:
+                # The process has as many threads as it may: this one does the work.
+                self._renew(*found)
 
     def _next(self) -> tuple[_Lease, Holding] | None:
         with self._changed:

@@ -13,7 +13,6 @@ import asyncio
 import concurrent.futures
 import contextlib
 import contextvars
-import functools
 import socket
 import typing as t
 
@@ -24,12 +23,15 @@ from ..guest.protocol.waiting import WAITER
 if t.TYPE_CHECKING:
     import greenlet
 
-#: Calls to API servers and engines at the same time, and connections to agents that are being made.
+#: Acquires and lists at the same time; an acquire may wait for minutes.
 THREADS = 16
+#: Connections to agents that are being made, and releases; neither waits behind an acquire.
+SHORT_THREADS = 8
 
 Result = t.TypeVar("Result")
 
-_EXECUTOR = concurrent.futures.ThreadPoolExecutor(THREADS, "namzu-async")
+_ACQUIRES = concurrent.futures.ThreadPoolExecutor(THREADS, "namzu-async")
+_SHORT = concurrent.futures.ThreadPoolExecutor(SHORT_THREADS, "namzu-async-short")
 
 
 async def in_loop(call: t.Callable[[], Result]) -> Result:
@@ -63,25 +65,30 @@ async def in_loop(call: t.Callable[[], Result]) -> Result:
 async def in_thread(
     call: t.Callable[[], Result],
     *,
+    short: bool = False,
     cancel: t.Callable[[], object] | None = None,
     undo: t.Callable[[Result], object] | None = None,
 ) -> Result:
-    """The result of a call that blocks. A cancelled task waits until the call has ended.
+    """The result of a call that blocks. A cancelled task waits until a call that has begun has ended.
 
     Args:
+        short: whether the call must not wait for a thread behind acquires.
         cancel: called when the task is cancelled, so that the call ends early.
         undo: called with the result, in a thread, when the call succeeded although the task was cancelled.
     """
-    future = asyncio.get_running_loop().run_in_executor(_EXECUTOR, call)
+    submitted = (_SHORT if short else _ACQUIRES).submit(call)
+    future = asyncio.wrap_future(submitted)
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
+        if submitted.cancel():
+            # It had not begun.
+            raise
         if cancel is not None:
             cancel()
         await _ended(future)
         if undo is not None and not future.cancelled() and future.exception() is None:
-            work = functools.partial(undo, future.result())
-            await _ended(asyncio.get_running_loop().run_in_executor(_EXECUTOR, work))
+            await _ended(asyncio.wrap_future(_SHORT.submit(undo, future.result())))
         raise
 
 
@@ -112,7 +119,9 @@ class _LoopWaiter:
         self._switch(asyncio.sleep(seconds))
 
     def connected(self, call: t.Callable[[], socket.socket], deadline: Deadline) -> socket.socket:
-        return t.cast("socket.socket", self._switch(in_thread(call, cancel=deadline.cancel, undo=socket.socket.close)))
+        return t.cast(
+            "socket.socket", self._switch(in_thread(call, short=True, cancel=deadline.cancel, undo=socket.socket.close))
+        )
 
 
 async def _ready(fd: int, seconds: float, add: t.Callable[..., object], remove: t.Callable[[int], object]) -> bool:

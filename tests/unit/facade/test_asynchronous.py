@@ -39,12 +39,14 @@ class Backend:
         self.acquiring = threading.Event()
         self.proceed = threading.Event()
         self.cancelled = False
+        self.waiting: list[object] = []
 
     def request(self, params: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
         return params
 
-    def acquire(self, _request: t.Any, cancellation: Cancellation) -> Acquisition:
+    def acquire(self, request: t.Any, cancellation: Cancellation) -> Acquisition:
         self.acquiring.set()
+        self.waiting.append(request)
         with cancellation.cutting(self._cut):
             assert self.proceed.wait(60)
         return Acquisition("one", None, "uid-one", self.address, None, True, None, {})
@@ -95,8 +97,8 @@ def test_programs_in_one_loop_run_at_the_same_time_in_one_thread(sandbox: AsyncS
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(sandbox.run(command, on_stdout=started.append)) for _unused in range(MANY)]
             await until(lambda: len(started) == MANY)
-            # Beside the pool there are the thread of the heartbeats and asyncio's own.
-            assert threading.active_count() - before <= loop.THREADS + 2
+            # Beside the pools there are the thread of the heartbeats and asyncio's own.
+            assert threading.active_count() - before <= loop.THREADS + loop.SHORT_THREADS + 2
             gate.touch()
         return [task.result().rc for task in tasks]
 
@@ -183,6 +185,27 @@ def test_a_cancelled_acquire_is_cut_and_what_it_created_is_released(backend: Bac
     asyncio.run(cancelled())
     assert backend.cancelled
     assert backend.released == ["one"]
+
+
+def test_programs_run_and_queued_acquires_are_cancelled_while_acquires_wait(
+    sandbox: AsyncSandbox, backend: Backend
+) -> None:
+    async def work() -> None:
+        waiting = [asyncio.create_task(AsyncSandbox.acquire(image="image")) for _unused in range(loop.THREADS)]
+        await until(lambda: len(backend.waiting) == loop.THREADS)
+        queued = asyncio.create_task(AsyncSandbox.acquire(image="image"))
+        async with asyncio.timeout(60):
+            assert (await sandbox.run("echo hi")).stdout == b"hi\n"
+            queued.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await queued
+        assert len(backend.waiting) == loop.THREADS
+        backend.proceed.set()
+        for acquired in await asyncio.gather(*waiting):
+            await acquired.release()
+
+    asyncio.run(work())
+    assert len(backend.released) == loop.THREADS
 
 
 def test_a_block_releases_also_when_its_task_is_cancelled(backend: Backend) -> None:

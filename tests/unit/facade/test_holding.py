@@ -33,8 +33,9 @@ class Backend:
         self.enough = threading.Event()
         self.closed = 0
 
-    def renew(self, name: str, remaining: float, *, uid: str | None, dry_run: bool) -> None:
+    def renew(self, name: str, remaining: float, *, uid: str | None, dry_run: bool, within: float) -> None:
         assert not dry_run
+        assert 0 < within < remaining
         self.renewed.append((name, remaining, uid))
         outcome = self.outcomes.pop(0) if self.outcomes else None
         if not self.outcomes:
@@ -120,6 +121,25 @@ def test_a_lease_is_lost_when_the_object_is_gone(serve: t.Callable[[Backend], Ba
     error = holding._Lease({}, "one", "uid-one", 60.0).renew()
     assert error is not None
     assert error.reason in {"gone", "not-found"}
+
+
+def test_leases_are_renewed_when_no_thread_can_be_started(
+    serve: t.Callable[[Backend], Backend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = serve(Backend(None, None))
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "namzu-lease":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    held = Holding({})
+    held.renew("one", "uid-one", TTL)
+    assert backend.enough.wait(60)
+    held.stop()
+    held.raise_if_lost()
 
 
 def test_a_lease_that_could_not_be_renewed_in_time_is_lost_and_reported(

@@ -26,14 +26,13 @@ from ..options.labels import labels_of
 from ..options.sizes import size
 from ..results.containers import container_info_result, container_result
 from ..results.host_vars import container_host_vars
-from .protocol import Acquisition, Batch, Guest, Renewed
+from .protocol import RENEW_SECONDS, Acquisition, Batch, Guest, Renewed
 
 if t.TYPE_CHECKING:
     from ...lifecycle.lease.lease import Lease
 
-#: Seconds for a list, and for renewing a lease, retries included.
+#: Seconds for a list, retries included.
 READ_SECONDS = 60.0
-RENEW_SECONDS = 60.0
 RELEASE_SECONDS = 60.0
 
 #: Options of the egress that choose among network policies.
@@ -124,7 +123,8 @@ class ContainerBackend:
         return failures
 
     def names_matching(self, label_selector: str, deadline: Deadline) -> t.Mapping[str, str | None]:
-        return dict(held_containers(self.client, deadline, labels=equalities(label_selector)))
+        found = held_containers(self.client, deadline, labels=equalities(label_selector))
+        return dict(sorted(found.items()))
 
     def release(
         self, names: t.Mapping[str, str | None], deadline: Deadline, *, wait: bool, dry_run: bool
@@ -156,9 +156,11 @@ class ContainerBackend:
         deadline = Deadline(READ_SECONDS, self.client.clock)
         return [container_info_result(one) for one in list_containers(self.client, deadline, name=name, labels=labels)]
 
-    def renew(self, name: str, remaining: float, *, uid: str | None, dry_run: bool) -> Renewed:
+    def renew(
+        self, name: str, remaining: float, *, uid: str | None, dry_run: bool, within: float = RENEW_SECONDS
+    ) -> Renewed:
         check_name(name)
-        deadline = Deadline(RENEW_SECONDS, self.client.clock)
+        deadline = Deadline(within, self.client.clock)
         done = renew_lease(self.client, name, remaining, deadline, uid=uid, dry_run=dry_run)
         left = (done.expires_at - self.client.now()).total_seconds()
         return Renewed(name, None, done.uid, done.before, done.expires_at, done.changed, left)

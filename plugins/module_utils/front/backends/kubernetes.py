@@ -20,7 +20,7 @@ from ..options.labels import labels_of
 from ..options.specs import Params
 from ..results.host_vars import host_vars
 from ..verb import namespace_of
-from .protocol import Acquisition, Batch, Guest, Renewed
+from .protocol import RENEW_SECONDS, Acquisition, Batch, Guest, Renewed
 
 if t.TYPE_CHECKING:
     from ...lifecycle.acquire.request import Acquired, AcquireRequest
@@ -29,7 +29,6 @@ if t.TYPE_CHECKING:
 #: Seconds for the lists of an inventory, retries included.
 READ_SECONDS = 60.0
 #: Seconds for renewing a lease, retries included.
-RENEW_SECONDS = 60.0
 
 _SHOWN = ("namespace", "warm_pool", "template", "runtime_class", "labels", "pod_labels", "per_sandbox_egress")
 
@@ -145,21 +144,33 @@ class KubernetesBackend:
         found = list_sandboxes(self.client, namespace or self.place, deadline, name=name, label_selector=label_selector)
         return [info_result(one) for one in found]
 
-    def renew(self, name: str, remaining: float, *, uid: str | None, dry_run: bool) -> Renewed:
+    def renew(
+        self, name: str, remaining: float, *, uid: str | None, dry_run: bool, within: float = RENEW_SECONDS
+    ) -> Renewed:
         from ...lifecycle.lease.lease import find_lease
 
         check_name("name", name)
         return self.renew_lease(
-            lambda limit: find_lease(self.client, self.place, name, limit), remaining, uid=uid, dry_run=dry_run
+            lambda limit: find_lease(self.client, self.place, name, limit),
+            remaining,
+            uid=uid,
+            dry_run=dry_run,
+            within=within,
         )
 
     def renew_lease(
-        self, find: t.Callable[[Deadline], Lease], remaining: float, *, uid: str | None, dry_run: bool
+        self,
+        find: t.Callable[[Deadline], Lease],
+        remaining: float,
+        *,
+        uid: str | None,
+        dry_run: bool,
+        within: float = RENEW_SECONDS,
     ) -> Renewed:
         """Extend the lease that ``find`` reads."""
         from ...lifecycle.lease.lease import ensure_left
 
-        deadline = Deadline(RENEW_SECONDS, self.client.clock)
+        deadline = Deadline(within, self.client.clock)
         renewal = ensure_left(self.client, find, remaining, deadline, uid=uid, dry_run=dry_run)
         lease, end = renewal.lease, renewal.lease.expires_at
         left = (end - self.client.server_time.now().earliest).total_seconds() if end else None

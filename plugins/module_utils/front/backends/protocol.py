@@ -18,6 +18,9 @@ if t.TYPE_CHECKING:
 
 Request = t.TypeVar("Request")
 
+#: Seconds for renewing a lease, retries included.
+RENEW_SECONDS = 60.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Acquisition:
@@ -150,8 +153,10 @@ class Backend(t.Protocol[Request]):
     ) -> list[dict[str, t.Any]]:
         """The sandboxes that are held, as ``sandbox_info`` returns them, by name; of another namespace when given."""
 
-    def renew(self, name: str, remaining: float, *, uid: str | None, dry_run: bool) -> Renewed:
-        """Extend a lease of which fewer than ``remaining`` seconds are left."""
+    def renew(
+        self, name: str, remaining: float, *, uid: str | None, dry_run: bool, within: float = RENEW_SECONDS
+    ) -> Renewed:
+        """Extend a lease of which fewer than ``remaining`` seconds are left, ``within`` seconds, retries included."""
 
     def host_vars(self, sandbox: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """The variables that make a sandbox (``name``, ``namespace``, ``uid``) a host of a play."""
