@@ -121,8 +121,8 @@ def _wait_until_gone(client: Client, ref: ObjectRef, body: Body, deadline: Deadl
     remains += [VOLUME_CLAIM.ref(ref.namespace, name) for name in claim_names(body).values()]
     uid = body["metadata"]["uid"]
     for one in remains:
-        backoff = Backoff(longest=LONGEST_LOOK_SECONDS)
-        while _belongs(client, one, uid, deadline):
+        backoff, exists = Backoff(longest=LONGEST_LOOK_SECONDS), False
+        while exists := _belongs(client, one, uid, deadline, existed=exists):
             if not backoff.wait(deadline):
                 raise ReleaseTimeoutError(
                     f"{one} still stands {deadline.seconds:g} s after the workspace {ref} was deleted.",
@@ -131,10 +131,14 @@ def _wait_until_gone(client: Client, ref: ObjectRef, body: Body, deadline: Deadl
                 )
 
 
-def _belongs(client: Client, ref: ObjectRef, uid: str, deadline: Deadline) -> bool:
-    """Whether the Sandbox of this uid, or what it owns, stands there."""
+def _belongs(client: Client, ref: ObjectRef, uid: str, deadline: Deadline, *, existed: bool) -> bool:
+    """Whether the Sandbox of this uid, or what it owns, exists; as before when the deadline cuts the read."""
     try:
         metadata = read(client, ref, deadline)["metadata"]
     except GoneError:
         return False
+    except ApiUnreachableError:
+        if existed and deadline.expired:
+            return True
+        raise
     return metadata["uid"] == uid or any(owner.get("uid") == uid for owner in metadata.get("ownerReferences") or [])

@@ -179,6 +179,7 @@ def test_deleted_workspace_is_lost_and_another_of_the_id_is_never_touched(
     delete(cluster, client, wait=True)
     if again:
         run(cluster, client, ttl=TTL)
+    cluster.controller.settle()
     events = len(cluster.store.events)
     kept.run(TTL)
     assert kept.entry.lost is not None
